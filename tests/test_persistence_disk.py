@@ -15,7 +15,7 @@ import pytest
 
 from trueline import Ridge, load, save
 from trueline.errors import ModelFileError
-from trueline.persistence import disk
+from trueline.persistence import archive
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and pipes of POSIX systems")
 
@@ -28,7 +28,7 @@ def way(request, monkeypatch):
     if request.param == "nameless" and not hasattr(os, "O_TMPFILE"):
         pytest.skip("this system has no nameless files")
     if request.param == "no link":
-        monkeypatch.setattr(disk, "_link", lambda *_: False)
+        monkeypatch.setattr(archive, "_link", lambda *_: False)
     if request.param == "named":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     return request.param
@@ -153,7 +153,7 @@ def test_what_comes_to_stand_there_while_a_model_is_written_is_not_replaced(tmp_
         path.mkdir(exist_ok=True)
 
     with pytest.raises(ModelFileError, match="is a folder"):
-        disk.replace_file(path, write)
+        archive.replace_file(path, write)
     assert os.listdir(tmp_path) == ["m.trueline"]
     assert path.is_dir()
 
@@ -165,7 +165,7 @@ def test_a_file_that_appears_while_a_model_is_written_is_replaced(tmp_path, way)
         file.write(b"mine")
         path.write_bytes(b"theirs")
 
-    disk.replace_file(path, write)
+    archive.replace_file(path, write)
     assert path.read_bytes() == b"mine"
     assert os.listdir(tmp_path) == ["m.trueline"]
 
@@ -180,7 +180,7 @@ def test_what_fails_leaves_everything_as_it_was(tmp_path, way, error):
 
     for target in (path, tmp_path / "new"):
         with pytest.raises(type(error)):
-            disk.replace_file(target, write)
+            archive.replace_file(target, write)
     assert os.listdir(tmp_path) == ["m.trueline"]
     assert load(path).alpha == OLD.alpha
 
@@ -222,15 +222,15 @@ def test_temporary_files_in_use_are_left_alone_and_abandoned_ones_are_removed(tm
 @posix
 def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    lock, made = disk._lock, []
+    lock, made = archive._lock, []
 
     def late(file):
         made.append(file.name)
         if len(made) == 1:
-            disk._remove_strays(tmp_path)
+            archive._remove_strays(tmp_path)
         lock(file)
 
-    monkeypatch.setattr(disk, "_lock", late)
+    monkeypatch.setattr(archive, "_lock", late)
     save(OLD, tmp_path / "m.trueline")
     assert len(made) == 2
     assert os.listdir(tmp_path) == ["m.trueline"]
@@ -245,7 +245,7 @@ def test_several_that_save_at_once_do_not_hinder_each_other(tmp_path, way, monke
         own = tmp_path / f"{number}.trueline"
         for _ in range(25):
             for target in (path, own):
-                disk.replace_file(target, lambda file: file.write(bytes([number]) * 9000))
+                archive.replace_file(target, lambda file: file.write(bytes([number]) * 9000))
             assert own.read_bytes() == bytes([number]) * 9000
             found = path.read_bytes()
             assert found == found[:1] * 9000
@@ -259,7 +259,7 @@ def test_several_that_save_at_once_do_not_hinder_each_other(tmp_path, way, monke
 # which there is one between any two system calls. The parent then looks at the folder.
 KILLED = """
     import json, os, signal, sys
-    from trueline.persistence import disk
+    from trueline.persistence import archive
 
     folder, way, is_replaced = sys.argv[1], sys.argv[2], sys.argv[3] == "replaced"
     if way == "named" and hasattr(os, "O_TMPFILE"):
@@ -271,7 +271,7 @@ KILLED = """
         def write(file):
             for _ in range(8):
                 file.write(bytes([number]) * 5000)
-        disk.replace_file(path, write)
+        archive.replace_file(path, write)
 
     def number():
         data = path.read_bytes()

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import trueline as tl
 from trueline.cli import app
 from trueline.errors import ModelFileError
-from trueline.persistence.transformers import SCHEMAS, transformer_classes
+from trueline.persistence.registry import SCHEMAS, transformer_classes
 
 
 def table(n=60):

@@ -37,7 +37,7 @@ from trueline.plots import (
     plot_subsets,
     plot_trace,
 )
-from trueline.plots.model_selection.path import spread
+from trueline.plots.path import spread
 from trueline.trace import Trace
 
 matplotlib = pytest.importorskip("matplotlib")

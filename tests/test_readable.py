@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 import trueline as tl
 from trueline.design import as_design
-from trueline.features.design import DesignMatrix
+from trueline.features.base import DesignMatrix
 from trueline.losses import Squared
 from trueline.penalties import L1
 from trueline.planner import execute, make_plan

@@ -12,10 +12,10 @@ __version__ = "0.1.0.dev0"
 
 #: Public name -> module that defines it.
 _HOMES = {
-    "ARDRegression": "trueline.estimators.bayesian.relevance",
-    "AdaptiveLasso": "trueline.estimators.sparse.adaptive_lasso",
+    "ARDRegression": "trueline.estimators.bayesian.evidence",
+    "AdaptiveLasso": "trueline.estimators.sparse.elastic_net",
     "BayesianLinearRegression": "trueline.estimators.bayesian.bayesian_linear",
-    "BayesianRidge": "trueline.estimators.bayesian.bayesian_ridge",
+    "BayesianRidge": "trueline.estimators.bayesian.evidence",
     "BestSubset": "trueline.estimators.column_selection.best_subset",
     "CalibratedClassifier": "trueline.estimators.classification.calibrated",
     "Certificate": "trueline.certificates",
@@ -33,7 +33,7 @@ _HOMES = {
     "GaussianProcessRegressor": "trueline.estimators.kernel.gaussian_process",
     "GroupLasso": "trueline.estimators.sparse.group_lasso",
     "HuberRegressor": "trueline.estimators.robust.huber",
-    "Interactions": "trueline.features.interactions",
+    "Interactions": "trueline.features.polynomials",
     "KernelPerceptron": "trueline.estimators.online.kernel_perceptron",
     "KernelRidge": "trueline.estimators.kernel.kernel_ridge",
     "L0Regression": "trueline.estimators.column_selection.best_subset",
@@ -42,27 +42,27 @@ _HOMES = {
     "LeakageWarning": "trueline.evaluation.leakage",
     "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.robust.quantile",
-    "LeastSquaresClassifier": "trueline.estimators.classification.least_squares_classifier",
+    "LeastSquaresClassifier": "trueline.estimators.classification.ridge_classifier",
     "LinearRegression": "trueline.estimators.regression.linear_regression",
-    "LinearRegressor": "trueline.estimators.regression.linear_regressor",
-    "LinearSVC": "trueline.estimators.svm.linear_svc",
-    "LinearSVR": "trueline.estimators.svm.linear_svr",
+    "LinearRegressor": "trueline.estimators.regression.linear_regression",
+    "LinearSVC": "trueline.estimators.svm.linear",
+    "LinearSVR": "trueline.estimators.svm.linear",
     "LogisticPath": "trueline.estimators.classification.logistic_path",
     "LogisticRegression": "trueline.estimators.classification.logistic",
     "LogisticRegressionCV": "trueline.estimators.classification.logistic_cv",
     "MaximumMargin": "trueline.separation.margin",
-    "MultiTaskElasticNet": "trueline.estimators.sparse.multi_task",
-    "MultiTaskElasticNetCV": "trueline.estimators.sparse.multi_task",
-    "MultiTaskLasso": "trueline.estimators.sparse.multi_task",
-    "MultiTaskLassoCV": "trueline.estimators.sparse.multi_task",
-    "NestedCrossValidation": "trueline.evaluation.nested",
+    "MultiTaskElasticNet": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskElasticNetCV": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskLasso": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskLassoCV": "trueline.estimators.sparse.group_lasso",
+    "NestedCrossValidation": "trueline.evaluation.cross_validation",
     "NuSVC": "trueline.estimators.svm.svc",
     "NuSVR": "trueline.estimators.svm.svr",
-    "OneClassSVM": "trueline.estimators.svm.one_class",
+    "OneClassSVM": "trueline.estimators.svm.svr",
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
     "OnlineLogisticRegression": "trueline.estimators.online.logistic",
-    "OrthogonalPolynomialFeatures": "trueline.features.orthogonal",
+    "OrthogonalPolynomialFeatures": "trueline.features.polynomials",
     "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PassiveAggressiveClassifier": "trueline.estimators.online.passive_aggressive",
     "Perceptron": "trueline.estimators.online.perceptron",
@@ -70,27 +70,27 @@ _HOMES = {
     "PolynomialRegression": "trueline.estimators.regression.polynomial",
     "QuantileRegressor": "trueline.estimators.robust.quantile",
     "RadialBasisFeatures": "trueline.features.radial",
-    "RandomFourierFeatures": "trueline.features.random_fourier",
+    "RandomFourierFeatures": "trueline.features.fourier",
     "RegularizationPath": "trueline.estimators.sparse.paths",
     "Ridge": "trueline.estimators.regression.ridge",
     "RidgeCV": "trueline.estimators.regression.ridge_cv",
     "RidgeClassifier": "trueline.estimators.classification.ridge_classifier",
-    "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier_cv",
+    "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier",
     "SVC": "trueline.estimators.svm.svc",
     "SVR": "trueline.estimators.svm.svr",
-    "Separability": "trueline.separation.result",
+    "Separability": "trueline.separation.separate",
     "SequentialFeatureSelector": "trueline.estimators.column_selection.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.kernel.sparse_process",
     "StepwiseRegression": "trueline.estimators.column_selection.stepwise",
     "TableFeatures": "trueline.features.tables.transformer",
     "TextFeatures": "trueline.features.text",
-    "TranslationFeatures": "trueline.features.translation.transformer",
+    "TranslationFeatures": "trueline.features.translation",
     "TweedieRegressor": "trueline.estimators.regression.glm",
     "ZeroOneHalfspace": "trueline.estimators.classification.zero_one",
     "compare": "trueline.evaluation.comparison",
     "complexity_curve": "trueline.evaluation.complexity",
     "cross_validate": "trueline.evaluation.cross_validation",
-    "design_matrix": "trueline.features.tables.design",
+    "design_matrix": "trueline.features.tables.transformer",
     "enet_path": "trueline.estimators.sparse.paths",
     "formula": "trueline.features.formula",
     "lasso_path": "trueline.estimators.sparse.paths",
@@ -98,11 +98,11 @@ _HOMES = {
     "load": "trueline.persistence",
     "logistic_path": "trueline.estimators.classification.logistic_path",
     "maximum_margin": "trueline.estimators.classification.separability",
-    "nested_cross_validate": "trueline.evaluation.nested",
+    "nested_cross_validate": "trueline.evaluation.cross_validation",
     "regularization_path": "trueline.estimators.sparse.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.classification.separability",
-    "verify": "trueline.estimators.shared.certified",
+    "verify": "trueline.estimators.shared.report",
 }
 
 __all__ = [
@@ -203,15 +203,16 @@ __all__ = [
 if TYPE_CHECKING:
     from trueline.certificates import Certificate
     from trueline.estimators.bayesian.bayesian_linear import BayesianLinearRegression
-    from trueline.estimators.bayesian.bayesian_ridge import BayesianRidge
-    from trueline.estimators.bayesian.relevance import ARDRegression
+    from trueline.estimators.bayesian.evidence import ARDRegression, BayesianRidge
     from trueline.estimators.classification.calibrated import CalibratedClassifier
-    from trueline.estimators.classification.least_squares_classifier import LeastSquaresClassifier
     from trueline.estimators.classification.logistic import LogisticRegression
     from trueline.estimators.classification.logistic_cv import LogisticRegressionCV
     from trueline.estimators.classification.logistic_path import LogisticPath, logistic_path
-    from trueline.estimators.classification.ridge_classifier import RidgeClassifier
-    from trueline.estimators.classification.ridge_classifier_cv import RidgeClassifierCV
+    from trueline.estimators.classification.ridge_classifier import (
+        LeastSquaresClassifier,
+        RidgeClassifier,
+        RidgeClassifierCV,
+    )
     from trueline.estimators.classification.separability import maximum_margin, separability
     from trueline.estimators.classification.zero_one import ZeroOneHalfspace
     from trueline.estimators.column_selection.best_subset import BestSubset, L0Regression
@@ -234,20 +235,18 @@ if TYPE_CHECKING:
         PoissonRegressor,
         TweedieRegressor,
     )
-    from trueline.estimators.regression.linear_regression import LinearRegression
-    from trueline.estimators.regression.linear_regressor import LinearRegressor
+    from trueline.estimators.regression.linear_regression import LinearRegression, LinearRegressor
     from trueline.estimators.regression.polynomial import PolynomialRegression
     from trueline.estimators.regression.ridge import Ridge
     from trueline.estimators.regression.ridge_cv import RidgeCV
     from trueline.estimators.robust.chebyshev import ChebyshevRegressor
     from trueline.estimators.robust.huber import HuberRegressor
     from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.shared.certified import verify
-    from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
-    from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.shared.report import verify
+    from trueline.estimators.sparse.elastic_net import AdaptiveLasso, ElasticNet, Lasso
     from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV, LassoCV
-    from trueline.estimators.sparse.group_lasso import GroupLasso
-    from trueline.estimators.sparse.multi_task import (
+    from trueline.estimators.sparse.group_lasso import (
+        GroupLasso,
         MultiTaskElasticNet,
         MultiTaskElasticNetCV,
         MultiTaskLasso,
@@ -259,11 +258,9 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
-    from trueline.estimators.svm.linear_svc import LinearSVC
-    from trueline.estimators.svm.linear_svr import LinearSVR
-    from trueline.estimators.svm.one_class import OneClassSVM
+    from trueline.estimators.svm.linear import LinearSVC, LinearSVR
     from trueline.estimators.svm.svc import SVC, NuSVC
-    from trueline.estimators.svm.svr import SVR, NuSVR
+    from trueline.estimators.svm.svr import SVR, NuSVR, OneClassSVM
     from trueline.evaluation.comparison import compare
     from trueline.evaluation.complexity import (
         ComplexityCurve,
@@ -271,25 +268,26 @@ if TYPE_CHECKING:
         complexity_curve,
         learning_curve,
     )
-    from trueline.evaluation.cross_validation import CrossValidation, cross_validate
+    from trueline.evaluation.cross_validation import (
+        CrossValidation,
+        NestedCrossValidation,
+        cross_validate,
+        nested_cross_validate,
+    )
     from trueline.evaluation.leakage import LeakageWarning
-    from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
     from trueline.evaluation.report import Comparison
     from trueline.features.base import ConstantFeature
     from trueline.features.chained import ChainedClassifiers
     from trueline.features.formula import FormulaFeatures, formula
-    from trueline.features.fourier import FourierFeatures
-    from trueline.features.interactions import Interactions
-    from trueline.features.orthogonal import OrthogonalPolynomialFeatures
+    from trueline.features.fourier import FourierFeatures, RandomFourierFeatures
+    from trueline.features.polynomials import Interactions, OrthogonalPolynomialFeatures
     from trueline.features.radial import RadialBasisFeatures
-    from trueline.features.random_fourier import RandomFourierFeatures
-    from trueline.features.tables.design import design_matrix
-    from trueline.features.tables.transformer import TableFeatures
+    from trueline.features.tables.transformer import TableFeatures, design_matrix
     from trueline.features.text import TextFeatures
-    from trueline.features.translation.transformer import TranslationFeatures
+    from trueline.features.translation import TranslationFeatures
     from trueline.persistence import load, save
     from trueline.separation.margin import MaximumMargin
-    from trueline.separation.result import Separability
+    from trueline.separation.separate import Separability
 
 
 def __getattr__(name: str) -> Any:

@@ -44,7 +44,7 @@ N, D = 14, 3
 PROVERS = ("trueline.certificates", "trueline.gaussian_process.proof", "trueline.best_subset.proof")
 PROVERS += ("trueline.separation.margin", "trueline.separation.zero_one.proof")
 PROVERS += ("trueline.solvers.block_coordinate_descent.proof",)
-PROVERS += ("trueline.gaussian_process.equations", "trueline.gaussian_process.inducing")
+PROVERS += ("trueline.gaussian_process.kernel_ridge", "trueline.gaussian_process.inducing")
 
 
 def rows():

@@ -11,8 +11,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline import ARDRegression, BayesianRidge, Ridge, load, save
-from trueline.bayesian.evidence import Hyperprior, log_evidence, log_evidence_gradient
-from trueline.bayesian.spectrum import Spectrum
+from trueline.bayesian.evidence import Hyperprior, Spectrum, log_evidence, log_evidence_gradient
 from trueline.estimators.shared.base import build_problem
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty

@@ -210,11 +210,11 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
 
     for fault in (smaller_gap, skipped):
         monkeypatch.setattr(
-            "trueline.estimators.column_selection.best_subset_search.certify_search", fault
+            "trueline.estimators.column_selection.best_subset.certify_search", fault
         )
         assert not BestSubset(k=2).fit(X, y).verify(X, y), fault.__name__
     # A bad point at the root proves less; the supports that it leaves open are fitted.
     monkeypatch.setattr(
-        "trueline.estimators.column_selection.best_subset_search.certify_search", wrong_dual
+        "trueline.estimators.column_selection.best_subset.certify_search", wrong_dual
     )
     assert BestSubset(k=2).fit(X, y).verify(X, y)

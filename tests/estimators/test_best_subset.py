@@ -546,14 +546,14 @@ def test_the_trace_of_a_search_closes_the_gap():
 
 
 def test_a_callback_can_stop_the_search(monkeypatch):
-    from trueline.estimators.column_selection import best_subset_search
+    from trueline.estimators.column_selection import best_subset
 
     class Stop:
         def __call__(self, event):
             assert np.count_nonzero(event.coef) <= 8
             return True
 
-    original = best_subset_search.listener
+    original = best_subset.listener
 
     def listening(statement, monitor, began):
         monitor.callbacks = [Stop()]
@@ -562,7 +562,7 @@ def test_a_callback_can_stop_the_search(monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((100, 36))
     y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
-    monkeypatch.setattr(best_subset_search, "listener", listening)
+    monkeypatch.setattr(best_subset, "listener", listening)
     with pytest.warns(ConvergenceWarning, match="stopped"):
         model = BestSubset(k=8).fit(X, y)
     assert not model.proven_

@@ -71,16 +71,15 @@ from trueline import (
     regularization_path,
 )
 from trueline.design import as_design
-from trueline.estimators.bayesian import bayesian_ridge as bayesian_ridge_module
-from trueline.estimators.bayesian import relevance as relevance_module
-from trueline.estimators.classification import firth
-from trueline.estimators.column_selection import best_subset_search
+from trueline.estimators.bayesian import evidence
+from trueline.estimators.classification import logistic
+from trueline.estimators.column_selection import best_subset
 from trueline.estimators.kernel import gaussian_process, kernel_ridge
-from trueline.estimators.multiclass import together
+from trueline.estimators.multiclass import joint_fits
 from trueline.estimators.regression import glm, incremental, polynomial
 from trueline.estimators.robust import huber
 from trueline.estimators.svm import base as support_vectors
-from trueline.estimators.svm import linear_svc
+from trueline.estimators.svm import linear as linear_svm
 from trueline.guard import judge
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -337,8 +336,8 @@ ELSEWHERE = [
     (HuberRegressor(), "numbers", huber, "solve_concomitant", without_coefficients),
     (TweedieRegressor(power=3, link="log"), "positive", glm, "solve_locally", without_coefficients),
     (PolynomialRegression(2), "numbers", polynomial, "solve_by_rows", without_coefficients),
-    (BayesianRidge(), "numbers", bayesian_ridge_module, "proven", without_coefficients),
-    (ARDRegression(), "numbers", relevance_module, "proven", without_coefficients),
+    (BayesianRidge(), "numbers", evidence, "proven", without_coefficients),
+    (ARDRegression(), "numbers", evidence, "proven", without_coefficients),
     (SVC(), "classes", support_vectors, "solve_dual", without_multipliers),
     (NuSVC(), "two classes", support_vectors, "solve_dual", without_multipliers),
     (SVR(), "numbers", support_vectors, "solve_dual", without_multipliers),
@@ -346,8 +345,8 @@ ELSEWHERE = [
     (OneClassSVM(), "numbers", support_vectors, "solve_dual", without_multipliers),
     (KernelRidge(), "numbers", kernel_ridge, "solve_equations", halved_first),
     (GaussianProcessRegressor(NOISY), "numbers", gaussian_process, "cho_solve", halved_first),
-    (BestSubset(k=1), "numbers", best_subset_search, "best_subsets", other_columns),
-    (L0Regression(alpha=1.0), "numbers", best_subset_search, "best_subsets", other_columns),
+    (BestSubset(k=1), "numbers", best_subset, "best_subsets", other_columns),
+    (L0Regression(alpha=1.0), "numbers", best_subset, "best_subsets", other_columns),
 ]
 
 
@@ -367,15 +366,15 @@ def test_a_wrong_answer_from_elsewhere_is_said(model, kind, home, name, how, mon
 
 def test_a_wrong_answer_with_a_bias_reduction_is_said(monkeypatch):
     model = LogisticRegression(penalty="firth")
-    monkeypatch.setattr(firth, "solve_firth", without_coefficients(firth.solve_firth))
+    monkeypatch.setattr(logistic, "solve_firth", without_coefficients(logistic.solve_firth))
     with pytest.warns(ConvergenceWarning, match="nothing proven"):
         model.fit(ROWS, DATA["two classes"])
 
 
 def test_a_wrong_hard_margin_is_said(monkeypatch):
     X, y = ROWS, (ROWS @ [1.0, 2.0, 0.0, 0.0] > 0).astype(int)
-    spoilt = without_coefficients(linear_svc.solve_hard_margin)
-    monkeypatch.setattr(linear_svc, "solve_hard_margin", spoilt)
+    spoilt = without_coefficients(linear_svm.solve_hard_margin)
+    monkeypatch.setattr(linear_svm, "solve_hard_margin", spoilt)
     with pytest.warns(ConvergenceWarning, match="nothing proven"):
         LinearSVC(C=np.inf).fit(X, y)
 
@@ -404,8 +403,8 @@ def test_wrong_pairs_of_classes_are_fitted_again(monkeypatch):
 def test_wrong_moments_of_classes_are_said(monkeypatch):
     own = np.random.default_rng(1)
     X, y = own.standard_normal((300, 4)), own.integers(0, 3, 300)
-    spoilt = without_coefficients(together.solve_from_moments)
-    monkeypatch.setattr(together, "solve_from_moments", spoilt)
+    spoilt = without_coefficients(joint_fits.solve_from_moments)
+    monkeypatch.setattr(joint_fits, "solve_from_moments", spoilt)
     _, said = heard(lambda: OneVsOneClassifier(RidgeClassifier()).fit(X, y))
     assert said
 

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import LogisticRegression, LogisticRegressionCV, load, save
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 
 PENALTIES = ({}, {"C": 30.0}, {"l1_ratio": 1.0}, {"l1_ratio": 0.4, "C": 0.3})
 CHOICE = {"l1_ratios": (0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}

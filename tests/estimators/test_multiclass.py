@@ -32,7 +32,7 @@ from trueline import (
     RidgeClassifier,
     RidgeClassifierCV,
 )
-from trueline.estimators.multiclass.linear import planes_of
+from trueline.estimators.multiclass.parts import planes_of
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -293,9 +293,9 @@ def test_shared_fits_are_the_separate_ones(name, base):
 
 
 def test_many_pairs_of_many_columns_keep_no_matrices(monkeypatch):
-    from trueline.estimators.multiclass import together
+    from trueline.estimators.multiclass import joint_fits
 
-    monkeypatch.setattr(together, "_MANY_NUMBERS", 10)
+    monkeypatch.setattr(joint_fits, "_MANY_NUMBERS", 10)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 900)
     X = rng.normal(size=(900, 6)) + y[:, None]

@@ -15,7 +15,7 @@ from trueline import (
     OneVsRestClassifier,
     OutputCodeClassifier,
 )
-from trueline.estimators.multiclass import margins
+from trueline.estimators.multiclass import joint_fits
 from trueline.solvers.newton.batched import few_columns
 
 SCHEMES = [
@@ -51,7 +51,7 @@ def clouds(n=300, d=5, classes=4, seed=0):
 
 def one_by_one(monkeypatch):
     """State no set of problems."""
-    monkeypatch.setattr(margins, "_is_suited", lambda *_: False)
+    monkeypatch.setattr(joint_fits, "_is_suited", lambda *_: False)
 
 
 def textbook(base, X, y, s):

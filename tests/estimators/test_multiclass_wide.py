@@ -13,7 +13,7 @@ from trueline import (
     OneVsRestClassifier,
     OutputCodeClassifier,
 )
-from trueline.estimators.multiclass import margins
+from trueline.estimators.multiclass import joint_fits
 from trueline.solvers.newton.batched import few_columns, precondition, rows
 
 SCHEMES = {
@@ -42,7 +42,7 @@ def pictures(n=400, d=70, classes=4, seed=0):
 
 
 def one_by_one(monkeypatch):
-    monkeypatch.setattr(margins, "_is_suited", lambda *_: False)
+    monkeypatch.setattr(joint_fits, "_is_suited", lambda *_: False)
 
 
 def assert_same_parts(together, alone):

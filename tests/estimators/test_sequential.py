@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import LinearRegression, Ridge, SequentialFeatureSelector
-from trueline.estimators.column_selection import sequential, sequential_routes
+from trueline.estimators.column_selection import sequential
 
 SCORINGS = [None, "r2", "neg_mean_squared_error", "neg_root_mean_squared_error"]
 MODELS = [
@@ -70,7 +70,7 @@ class Counter:
             self.count += 1
             return cross_val_score(*arguments, **options)
 
-        monkeypatch.setattr(sequential_routes, "cross_val_score", counted)
+        monkeypatch.setattr(sequential, "cross_val_score", counted)
 
 
 @pytest.fixture

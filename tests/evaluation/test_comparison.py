@@ -13,11 +13,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
-from trueline.evaluation.grids.fits import choose_fits, same_settings
-from trueline.evaluation.grids.grid import evaluate_grid
+from trueline.evaluation.grid_fits import choose_fits, same_settings
+from trueline.evaluation.grid_search import evaluate_grid
 from trueline.evaluation.report import holm, paired_test
-from trueline.evaluation.scoring import as_scorers
-from trueline.evaluation.task import make_task
+from trueline.evaluation.task import as_scorers, make_task
 
 CS = np.logspace(-2, 1, 4)
 

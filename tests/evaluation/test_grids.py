@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import scale
 
 import trueline as tl
-from trueline.evaluation.grids.candidates import candidates_for
+from trueline.evaluation.candidates import candidates_for
 from trueline.evaluation.task import make_task
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from trueline import Ridge, TextFeatures
-from trueline.features.style import STYLE, misspelling, style, tokens
+from trueline.features.text import STYLE, misspelling, style, tokens
 
 TEXTS = ["The cat sat on the mat.", "A dog! Two dogs?", "Cats & dogs: 3,5 or 12 of them", ""]
 WORD = r"(?u)\b\w+\b"

@@ -11,10 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from trueline import Ridge, TextFeatures, TranslationFeatures
-from trueline.features.style import tokens
-from trueline.features.translation.corpus import Vocabulary
-from trueline.features.translation.language_model import LanguageModel
-from trueline.features.translation.lexicon import learn_lexicon
+from trueline.features.text import tokens
+from trueline.features.translation_models import LanguageModel, Vocabulary, learn_lexicon
 
 PAIRS = [
     ("the house", "das Haus"),

@@ -27,7 +27,8 @@ from trueline import (
     save,
 )
 from trueline.errors import MemoryNeededError
-from trueline.gaussian_process import memory, search
+from trueline.estimators.kernel import kernel_function
+from trueline.gaussian_process import search
 from trueline.gaussian_process.covariance import covariance, cross_covariance
 from trueline.gaussian_process.likelihood import Likelihood, generic_likelihood
 from trueline.gaussian_process.search import climb, maximise, walk
@@ -375,7 +376,7 @@ def test_constant_targets(normalize_y):
 
 
 def test_more_rows_than_memory_is_said_before_anything_is_allocated(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000_000)
+    monkeypatch.setattr(kernel_function, "available_bytes", lambda: 10_000_000)
     X, y = rows(2000)
     with pytest.raises(MemoryNeededError, match=r"128,000,000 bytes .* SparseGaussianProcess"):
         GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X, y)

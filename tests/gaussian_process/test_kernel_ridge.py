@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from trueline import KernelPerceptron, KernelRidge, Ridge, load, save
 from trueline.errors import MemoryNeededError
-from trueline.gaussian_process import memory
+from trueline.estimators.kernel import kernel_function
 
 KERNELS = [
     {"kernel": "linear"},
@@ -144,7 +144,7 @@ def test_hostile_input(monkeypatch):
         model = KernelRidge(alpha, kernel="rbf").fit(X, y)
         assert np.isfinite(model.predict(X)).all()
         assert model.verify(X, y)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(kernel_function, "available_bytes", lambda: 1000)
     with pytest.raises(MemoryNeededError, match="9,600 bytes"):
         KernelRidge().fit(X, y)
 

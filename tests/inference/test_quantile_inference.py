@@ -10,8 +10,7 @@ from scipy import stats
 
 from trueline import LeastAbsoluteDeviations, QuantileRegressor
 from trueline.design import as_design
-from trueline.inference import quantile_covariance
-from trueline.inference.quantile import BANDWIDTHS, KERNELS
+from trueline.inference import BANDWIDTHS, KERNELS, quantile_covariance
 
 THEIR_KERNELS = {
     "epa": "epanechnikov",

@@ -15,7 +15,7 @@ from trueline import (
     load,
     save,
 )
-from trueline.online.hashing import hashed_rows
+from trueline.online.stream import hashed_rows
 
 MODELS = [
     Perceptron(shuffle=False, max_iter=1, tol=None),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from online_reference import direct, passive_aggressive, perceptron, textbook
 
 from trueline import KernelPerceptron, PassiveAggressiveClassifier, Perceptron
-from trueline.online.order import Order
+from trueline.online.passes import Order
 
 PASSES = 3
 

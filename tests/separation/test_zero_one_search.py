@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from trueline.separation.zero_one import local_search, state
-from trueline.separation.zero_one.branch_and_bound.box_margin import largest_least_score
-from trueline.separation.zero_one.branch_and_bound.exact import (
+from trueline.separation.zero_one.branch_and_bound import by_highs, search
+from trueline.separation.zero_one.conflicts import evaluate
+from trueline.separation.zero_one.enumeration import enumerate_circles
+from trueline.separation.zero_one.exact import (
     exact_search,
     integer_rows,
     is_conflict,
     separate,
 )
-from trueline.separation.zero_one.branch_and_bound.packing import evaluate
-from trueline.separation.zero_one.branch_and_bound.search import search
-from trueline.separation.zero_one.enumeration import enumerate_circles
 from trueline.separation.zero_one.local_search import improve
-from trueline.separation.zero_one.margin import widest
-from trueline.separation.zero_one.milp import by_highs
+from trueline.separation.zero_one.margin import largest_least_score, widest
 from trueline.separation.zero_one.proof import pack_root
 
 

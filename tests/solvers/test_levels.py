@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from trueline import LinearSVC
 from trueline.design import as_design
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 from trueline.losses import Hinge, SquaredHinge
 from trueline.penalties import L2
 from trueline.problem import Problem

@@ -4,10 +4,11 @@
 module                 holds
 =====================  ===========================================================================
 ``conjugate``          the normal-inverse-gamma family: priors, posteriors, predictions, evidence
-``spectrum``           a design rotated so that every strength of ridge regression is a division
 ``evidence``           the two precisions of ridge regression that make the targets most probable
 ``relevance``          one precision per coefficient, and the coefficients that this removes
 =====================  ===========================================================================
+
+In: rows or their moments, and a prior. Out: posteriors, and precisions of maximum evidence.
 """
 
 from trueline.bayesian.conjugate import NormalInverseGamma

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
 
-from trueline.bayesian.evidence import Hyperprior
-from trueline.bayesian.spectrum import outside_square
+from trueline.bayesian.evidence import Hyperprior, outside_square
 from trueline.moments import Moments
 from trueline.problem import Problem
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.checks.book import LawBook
-from trueline.checks.compare import EPS, assert_at_most, assert_close
+from trueline.checks.book import EPS, LawBook, assert_at_most, assert_close
 from trueline.design import Design
 
 __all__ = ["DESIGN_LAWS", "DesignPoints", "check_design"]

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.checks.book import LawBook
-from trueline.checks.compare import assert_at_most
+from trueline.checks.book import LawBook, assert_at_most
 
 __all__ = ["ESTIMATOR_LAWS", "EstimatorPoints", "check_estimator"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.checks.book import LawBook
-from trueline.checks.compare import (
+from trueline.checks.book import (
     EPS,
+    LawBook,
     assert_at_most,
     assert_close,
     assert_is_frozen,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.checks.book import LawBook
-from trueline.checks.compare import (
+from trueline.checks.book import (
     EPS,
+    LawBook,
     assert_at_most,
     assert_close,
     assert_is_frozen,

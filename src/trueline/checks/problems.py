@@ -19,8 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.checks.label_problems import class_problems, label_problems, margin_problems
-from trueline.checks.planted import MIX, SIGNS, Array, KnownProblem, hadamard
+from trueline.checks.planted import (
+    MIX,
+    SIGNS,
+    Array,
+    KnownProblem,
+    class_problems,
+    hadamard,
+    label_problems,
+    margin_problems,
+)
 from trueline.design import as_design
 from trueline.losses import (
     Absolute,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.checks.book import LawBook
-from trueline.checks.compare import EPS, assert_at_most, assert_close
+from trueline.checks.book import EPS, LawBook, assert_at_most, assert_close
 from trueline.checks.planted import KnownProblem
 from trueline.checks.problems import known_problems
 from trueline.solution import Solution, Status

@@ -27,7 +27,7 @@ from trueline.cli.model_text import (
 )
 from trueline.cli.prepare import Prepared, Request, prepare, quiet_names
 from trueline.errors import ModelFileError, TableError, require
-from trueline.estimators.shared.certified import verify
+from trueline.estimators.shared.report import verify
 from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, read_table

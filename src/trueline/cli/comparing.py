@@ -20,7 +20,7 @@ from trueline.cli import show
 from trueline.cli.model_text import show_verdict
 from trueline.cli.prepare import Request, refuse_implausible
 from trueline.errors import TableError
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 from trueline.separation.separate import separate
 from trueline.table import Encoded, Table, encode, guess_task, read_table
 from trueline.wording import counted

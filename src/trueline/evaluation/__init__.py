@@ -3,14 +3,19 @@
 =====================  ==========================================================================
 module                 holds
 =====================  ==========================================================================
-``cross_validation``   scores of one model on folds, by the cheapest exact way
+``cross_validation``   scores of one model on folds, by the cheapest exact way; nested
 ``comparison``         many models on the same folds; is a difference more than luck?
-``nested``             the choice of hyperparameters validated with the rest
+``report``             the result of a comparison: a table, a picture, a DataFrame
 ``complexity``         errors against complexity, or against the number of rows
 ``leave_one_out``      leave-one-out without refitting
 ``leakage``            columns that give the target away
-``grids``               grids of settings, their fits on every fold, and the best of them
+``task``               data, folds, weights and scorers of an evaluation
+``candidates``         the models that are compared if none are named, with their grids
+``grid_fits``          one model for all settings, fitted to the training rows of a fold
+``grid_search``        scores of all settings, and the best of them
 =====================  ==========================================================================
+
+In: a model or none, data and folds. Out: scores of every fold, and what they allow to say.
 """
 
 from trueline.evaluation.comparison import compare
@@ -20,9 +25,13 @@ from trueline.evaluation.complexity import (
     complexity_curve,
     learning_curve,
 )
-from trueline.evaluation.cross_validation import CrossValidation, cross_validate
+from trueline.evaluation.cross_validation import (
+    CrossValidation,
+    NestedCrossValidation,
+    cross_validate,
+    nested_cross_validate,
+)
 from trueline.evaluation.leakage import LeakageWarning
-from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
 from trueline.evaluation.report import Comparison
 
 __all__ = [

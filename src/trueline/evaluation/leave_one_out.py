@@ -33,11 +33,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
-from trueline.evaluation.scoring import Scorers
-from trueline.evaluation.task import Task
+from trueline.evaluation.task import Scorers, Task
 from trueline.moments import Moments
+from trueline.selection.cross_validation import fast_metric
 from trueline.selection.leave_one_out import leave_one_out_errors
-from trueline.selection.metrics import fast_metric
 from trueline.solvers.least_squares.spectrum import Spectrum
 
 __all__ = ["LeaveOneOut", "approximate_scores", "leave_one_out_route"]

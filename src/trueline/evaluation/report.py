@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from trueline.errors import require
-from trueline.evaluation.grids.grid import GridScores
+from trueline.evaluation.grid_search import GridScores
 from trueline.wording import Readable
 
 __all__ = ["Comparison", "Entry", "PairedTest", "holm", "paired_test"]
@@ -177,7 +177,7 @@ class Comparison(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the scores with their standard errors; see ``trueline.plots.ComparisonDisplay``."""
-        from trueline.plots.model_selection.comparison import ComparisonDisplay
+        from trueline.plots.scores import ComparisonDisplay
 
         return ComparisonDisplay.from_comparison(self).plot(ax)
 

@@ -1,30 +1,246 @@
-"""Data, folds and weights of an evaluation, with what several models can share."""
+"""Data, folds, weights and scorers of an evaluation, with what several models can share.
+
+Folds come from any splitter of scikit-learn, and are looked at before anything is fitted; scorers
+are scikit-learn's, by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, indexable
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_samples, has_fit_parameter
 
 from trueline.design import as_design
-from trueline.estimators.shared.labels import class_signs
+from trueline.estimators.shared.classifier import class_signs
 from trueline.evaluation.leakage import column_names, missing
-from trueline.evaluation.splits import Split, make_splits
 from trueline.losses import Squared
 from trueline.moments import SharedMoments
 from trueline.penalties import L2
 from trueline.problem import Problem
-from trueline.selection.folds import fold_weights
+from trueline.selection.cross_validation import fold_weights
 from trueline.wording import counted
 
-__all__ = ["FoldRows", "Task", "make_task"]
+__all__ = [
+    "FoldRows",
+    "Scorers",
+    "Split",
+    "Task",
+    "as_scorers",
+    "is_leave_one_out",
+    "make_splits",
+    "make_task",
+    "scorer_name",
+    "takes_weights",
+    "test_shares",
+]
+
+Scorers = dict[str, Any]
+
+
+def as_scorers(model: Any, scoring: Any) -> Scorers:
+    """The scorers by name; a single one is called "score", as scikit-learn does.
+
+    Parameters
+    ----------
+    model : estimator
+    scoring : str, callable, list, dict or None
+        None means what the model itself calls its score: R^2 or accuracy for most.
+    """
+    if scoring is None:
+        own = type(model).score if hasattr(type(model), "score") else None
+        if own is RegressorMixin.score:
+            return {"score": get_scorer("r2")}
+        if own is ClassifierMixin.score:
+            return {"score": get_scorer("accuracy")}
+        return {"score": check_scoring(model, scoring=None)}
+    if isinstance(scoring, str):
+        return {"score": get_scorer(scoring)}
+    if callable(scoring):
+        return {"score": check_scoring(model, scoring=scoring)}
+    if isinstance(scoring, Mapping):
+        return {name: check_scoring(model, scoring=value) for name, value in scoring.items()}
+    names = list(scoring)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            "scoring must be the name of a scorer, a callable, several names, or a dict of "
+            f"scorers; got {scoring!r}."
+        )
+    return {name: get_scorer(name) for name in names}
+
+
+def scorer_name(scorer: Any) -> str:
+    """What a scorer measures, in a word or two."""
+    function = getattr(scorer, "_score_func", None)
+    if function is None:
+        return getattr(scorer, "__name__", "score")
+    sign = "" if getattr(scorer, "_sign", 1) == 1 else "neg "
+    name = function.__name__.removesuffix("_score").replace("_", " ")
+    return sign + {"r2": "R2"}.get(name, name)
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer can weigh the rows."""
+    accepts = getattr(scorer, "_accept_sample_weight", None)
+    return bool(accepts()) if accepts is not None else False
+
+
+def can_weigh(model: Any) -> bool:
+    """Whether the model can be fitted to weighted rows."""
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    return has_fit_parameter(last, "sample_weight")
+
+
+Index = NDArray[np.intp]
+
+
+class Split(NamedTuple):
+    """Rows to learn from, and rows to be scored on."""
+
+    train: Index
+    test: Index
+
+
+def make_splits(
+    cv: Any, X: Any, y: Any, *, groups: Any = None, is_classifier: bool = False
+) -> list[Split]:
+    """The folds of a splitter, as row numbers.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test) or None
+        As in scikit-learn: a number means that many folds (stratified for classes), None five.
+    X : array-like with n rows
+    y : array-like of shape (n,)
+    groups : array-like of shape (n,), optional
+        For splitters that keep groups together.
+    is_classifier : bool, default=False
+        Whether y holds classes, of which every training part needs two.
+
+    Raises
+    ------
+    ValueError
+        More folds than rows, a part without rows, or training rows of one class only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.evaluation.task import make_splits
+    >>> [split.test.tolist() for split in make_splits(2, np.ones((4, 1)), np.arange(4))]
+    [[0, 1], [2, 3]]
+    >>> make_splits(5, np.ones((4, 1)), np.arange(4))
+    Traceback (most recent call last):
+        ...
+    ValueError: 5 folds of 4 rows: some fold would have no row. Ask for at most 4 folds.
+    """
+    n = _num_samples(X)
+    cv = 5 if cv is None else cv
+    count = cv if isinstance(cv, Integral) else getattr(cv, "n_splits", None)
+    is_repeated = hasattr(cv, "n_repeats") or hasattr(cv, "test_size")
+    if isinstance(count, Integral) and count > n and not is_repeated:
+        raise ValueError(
+            f"{int(count)} folds of {counted(n, 'row')}: some fold would have no row. Ask for at "
+            f"most {n} folds."
+        )
+    splitter = check_cv(cv, y, classifier=is_classifier)
+    given = splitter.split(X, y, groups)
+    splits = [Split(_as_index(train, n), _as_index(test, n)) for train, test in given]
+    if not splits:
+        raise ValueError(f"cv={cv!r} made no folds: there is nothing to validate on.")
+    for number, split in enumerate(splits):
+        for part, name in ((split.train, "training"), (split.test, "test")):
+            if not len(part):
+                raise ValueError(
+                    f"Fold {number + 1} of {len(splits)} has no {name} rows: ask for fewer folds, "
+                    "or for folds of another kind."
+                )
+    _say_overlap(splits, n)
+    if is_classifier:
+        _check_classes(splits, np.asarray(y))
+    return splits
+
+
+def _as_index(rows: Any, n: int) -> Index:
+    index = np.asarray(rows)
+    if index.dtype == bool:
+        if index.shape != (n,):
+            raise ValueError(f"A fold marks {counted(len(index), 'row')}, but there are {n}.")
+        return np.flatnonzero(index)
+    index = index.astype(np.intp, copy=False)
+    if len(index) and not (-n <= index.min() and index.max() < n):
+        raise ValueError(f"A fold names row {int(index.max())}, but there are {n} rows.")
+    return np.where(index < 0, index + n, index)
+
+
+def _say_overlap(splits: list[Split], n: int) -> None:
+    """Rows that are learned from and scored on in the same fold are remembered, not predicted."""
+    marks = np.zeros(n, dtype=bool)
+    overlapping = 0
+    for split in splits:
+        marks[:] = False
+        marks[split.train] = True
+        overlapping += bool(marks[split.test].any())
+    if overlapping:
+        warnings.warn(
+            f"In {counted(overlapping, 'fold')} some rows are both learned from and scored on: "
+            "scores will be too good.",
+            stacklevel=4,
+        )
+
+
+def _check_classes(splits: Iterable[Split], y: NDArray[Any]) -> None:
+    """Every training part must hold two classes; classes it lacks are said."""
+    if y.ndim != 1:
+        return
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes.tolist()[0]!r}: there is nothing to tell apart."
+        )
+    lacking = 0
+    for number, split in enumerate(splits):
+        here = np.bincount(codes[split.train], minlength=len(classes)) > 0
+        if here.sum() < 2:
+            raise ValueError(
+                f"The training rows of fold {number + 1} hold one class only, "
+                f"{classes[here].tolist()[0]!r}: no classifier can learn from them. Use folds with "
+                "all classes (StratifiedKFold), or shuffle sorted data (KFold(shuffle=True))."
+            )
+        lacking += bool((~here[codes[split.test]]).any())
+    if lacking:
+        warnings.warn(
+            f"In {counted(lacking, 'fold')} some test rows are of a class that no training row "
+            "has: they cannot be predicted. Rare classes need fewer folds, or stratified ones.",
+            stacklevel=4,
+        )
+
+
+def is_leave_one_out(splits: list[Split], n: int) -> bool:
+    """Whether every row is predicted once from all others."""
+    if len(splits) != n or any(len(s.test) != 1 or len(s.train) != n - 1 for s in splits):
+        return False
+    tested = np.concatenate([split.test for split in splits])
+    if len(np.unique(tested)) < n:
+        return False
+    whole = n * (n - 1) // 2
+    return all(int(s.train.sum()) + int(s.test[0]) == whole for s in splits)
+
+
+def test_shares(splits: list[Split]) -> float:
+    """Test rows for each training row, on average."""
+    return float(np.mean([len(split.test) / len(split.train) for split in splits]))
+
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError, require
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.features.design import DesignMatrix, grouped_by_source
+from trueline.features.base import DesignMatrix, grouped_by_source
 from trueline.wording import counted, shown_as_text
 
 __all__ = ["FormulaFeatures", "formula"]

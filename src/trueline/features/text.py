@@ -1,8 +1,17 @@
-"""Texts as numbers: words, pieces of words, and style."""
+"""Texts as numbers: words, pieces of words, and style.
+
+Words and runs of characters are counted by scikit-learn's vectorisers; style is how long a text is,
+how it is punctuated and spelled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import collections
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,11 +24,193 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.features.counters import Counter
-from trueline.features.style import MISSPELLING, STYLE, misspelling, style
 from trueline.wording import shown_as_text
 
-__all__ = ["TextFeatures", "read_texts"]
+__all__ = [
+    "MISSPELLING",
+    "STYLE",
+    "Counter",
+    "TextFeatures",
+    "misspelling",
+    "read_texts",
+    "style",
+    "tokens",
+]
+
+STYLE = (
+    "characters",
+    "words",
+    "sentences",
+    "mean word length",
+    "share of punctuation",
+    "share of digits",
+    "share of capitals",
+    "share of different words",
+    "numbers",
+    "exclamation marks",
+    "question marks",
+)
+MISSPELLING = ("misspelled words", "share of misspelled words")
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SENTENCE_END = re.compile(r"[.!?…。！？]+(?=\s|$)")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][^\W_]*(?:['’-][^\W\d_]+)*|[^\w\s]|_")
+
+
+def tokens(text: str) -> list[str]:
+    """Words, numbers and signs of punctuation, in lower case, in any script.
+
+    Examples
+    --------
+    >>> from trueline.features.text import tokens
+    >>> tokens("Don't pay 3,50 € for mp3!")
+    ["don't", 'pay', '3,50', '€', 'for', 'mp3', '!']
+    """
+    return _TOKEN.findall(text.lower())
+
+
+@lru_cache(maxsize=4096)
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
+
+
+def style(texts: Sequence[str]) -> NDArray[np.float64]:
+    """The columns of STYLE. Shares of an empty text are zero."""
+    return np.array([_style(text) for text in texts], dtype=np.float64).reshape(-1, len(STYLE))
+
+
+def _style(text: str) -> tuple[float, ...]:
+    words = _WORD.findall(text)
+    letters = sum(map(len, words))
+    length = len(text) or 1
+    characters = collections.Counter(
+        text
+    ).items()  # a text has few different ones: look at each once
+    count = len(words) or 1
+    return (
+        len(text),
+        len(words),
+        max(len(_SENTENCE_END.findall(text)), int(bool(words))),
+        letters / count,
+        sum(k for c, k in characters if _is_punctuation(c)) / length,
+        sum(k for c, k in characters if c.isdigit()) / length,
+        sum(k for c, k in characters if c.isupper()) / length,
+        len({word.lower() for word in words}) / count,
+        len(_NUMBER.findall(text)),
+        text.count("!"),
+        text.count("?"),
+    )
+
+
+def misspelling(texts: Sequence[str], vocabulary: Iterable[str]) -> NDArray[np.float64]:
+    """The columns of MISSPELLING: words that a vocabulary does not have, without their case."""
+    known = {word.lower() for word in vocabulary}
+    rows = []
+    for text in texts:
+        words = [word.lower() for word in _WORD.findall(text)]
+        unknown = sum(word not in known for word in words)
+        rows.append((unknown, unknown / (len(words) or 1)))
+    return np.array(rows, dtype=np.float64).reshape(-1, len(MISSPELLING))
+
+
+@dataclass
+class Counter:
+    """Terms of one kind, counted and weighed.
+
+    Attributes
+    ----------
+    analyzer : {"word", "char_wb"}
+    shortest, longest : int
+        Lengths of the runs that are terms.
+    weights : {"tfidf", "counts", "binary"}
+    lowercase : bool
+    min_count : int
+    max_features, n_hashed : int, optional
+    terms : list of str, optional
+        In the order of their columns; None before the fit, and where they are hashed.
+    idf : array, optional
+        Inverse document frequencies, of "tfidf".
+    """
+
+    analyzer: str
+    shortest: int
+    longest: int
+    weights: str
+    lowercase: bool
+    min_count: int
+    max_features: int | None
+    n_hashed: int | None
+    terms: list[str] | None = None
+    idf: NDArray[np.float64] | None = None
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        """The vectoriser and the weighting, with what was learned."""
+        from sklearn.feature_extraction.text import (
+            CountVectorizer,
+            HashingVectorizer,
+            TfidfTransformer,
+        )
+
+        common = {
+            "analyzer": self.analyzer,
+            "ngram_range": (self.shortest, self.longest),
+            "lowercase": self.lowercase,
+            "binary": self.weights == "binary",
+            # Single letters are words, too; scikit-learn's default leaves them out.
+            "token_pattern": r"(?u)\b\w+\b" if self.analyzer == "word" else None,
+            "dtype": np.float64,
+        }
+        if self.n_hashed is not None:
+            count = HashingVectorizer(
+                n_features=self.n_hashed, norm=None, alternate_sign=False, **common
+            )
+        else:
+            most = self.max_features
+            count = CountVectorizer(min_df=self.min_count, max_features=most, **common)
+            if self.terms is not None:
+                count.vocabulary_ = {term: j for j, term in enumerate(self.terms)}
+        weigh = TfidfTransformer() if self.weights == "tfidf" else None
+        if weigh is not None and self.idf is not None:
+            weigh.idf_, weigh.n_features_in_ = self.idf, len(self.idf)
+        return count, weigh
+
+    def fit_transform(self, texts: list[str]) -> Any:
+        """Learn the terms, and count them."""
+        count, weigh = self._parts
+        X = count.fit_transform(self._hashable(texts))
+        if self.n_hashed is None:
+            self.terms = count.get_feature_names_out().tolist()
+        if weigh is not None:
+            X = weigh.fit_transform(X)
+            self.idf = np.asarray(weigh.idf_)
+        return X
+
+    def transform(self, texts: list[str]) -> Any:
+        """Count the terms that were learned."""
+        count, weigh = self._parts
+        X = count.transform(self._hashable(texts))
+        return X if weigh is None else weigh.transform(X)
+
+    def _hashable(self, texts: list[str]) -> list[str]:
+        """Halves of pairs of surrogates have no bytes to be hashed: they become question marks."""
+        if self.n_hashed is None:
+            return texts
+        return [text.encode(errors="replace").decode() for text in texts]
+
+    def names(self, kind: str) -> list[str]:
+        """The names of the columns."""
+        if self.n_hashed is not None:
+            return [f"{kind} hash {k}" for k in range(self.n_hashed)]
+        return [f"{kind} {term!r}" for term in self.terms or []]
+
+    def explain(self, kind: str) -> str:
+        """A line about the columns."""
+        count = self.n_hashed or len(self.terms or [])
+        hashed = ", hashed" if self.n_hashed else ""
+        return f"{kind}: {count:,} columns, runs of {self.shortest} to {self.longest}{hashed}"
+
 
 _WEIGHTS = StrOptions({"tfidf", "counts", "binary"})
 

@@ -26,7 +26,7 @@ KERNELS: tuple[type, ...] = (
     *(gp.Sum, gp.WhiteKernel),
 )
 
-#: Names of kinds of terms beside the families of :mod:`trueline.gaussian_process.pairs`.
+#: Names of kinds of terms beside the families of :mod:`trueline.gaussian_process.covariance`.
 CONSTANT, NOISE = -1, -2
 _MATERN = {0.5: 1, 1.5: 2, 2.5: 3, np.inf: 0}
 # A formula that disagrees with the kernel on this many rows is not that of the kernel.
@@ -40,7 +40,7 @@ class Term:
     Attributes
     ----------
     family : int
-        That of :mod:`trueline.gaussian_process.pairs`, or ``CONSTANT``, or ``NOISE``.
+        That of :mod:`trueline.gaussian_process.covariance`, or ``CONSTANT``, or ``NOISE``.
     fixed : float
         Product of the constants that are not searched for.
     factors : array of int

@@ -1,20 +1,99 @@
-"""The rules by which one row changes the weights, by name."""
+"""The rules by which a row changes the weights: loss and length of the step.
+
+With z = y (x.w + b) the signed score of a row, y in {-1, +1}, every rule adds ``y step x`` to w:
+
+==========================  =========================================  ==================
+rule                        step                                       loss
+==========================  =========================================  ==================
+perceptron                  rate if z <= threshold                     max(0, threshold - z)
+passive-aggressive          loss / ||x||^2                             max(0, threshold - z)
+passive-aggressive I        min(rate, loss / ||x||^2)                  max(0, threshold - z)
+passive-aggressive II       loss / (||x||^2 + 1 / (2 rate))            max(0, threshold - z)
+logistic                    rate t^-decay / (1 + exp(z))               log(1 + exp(-z))
+==========================  =========================================  ==================
+
+(Rosenblatt 1958; Crammer et al., "Online passive-aggressive algorithms", JMLR 7, 2006.)
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.online.kernels import steps
+from trueline.numerics.jit import kernel
 
-__all__ = ["Rule", "logistic", "passive_aggressive", "perceptron"]
+__all__ = [
+    "AVERAGE_FROM",
+    "DECAY",
+    "INTERCEPT_STEP",
+    "LOGISTIC",
+    "NEGATIVE_WEIGHT",
+    "PASSIVE_AGGRESSIVE",
+    "PASSIVE_AGGRESSIVE_I",
+    "PASSIVE_AGGRESSIVE_II",
+    "PERCEPTRON",
+    "POSITIVE_WEIGHT",
+    "RATE",
+    "THRESHOLD",
+    "Rule",
+    "logistic",
+    "loss_of",
+    "passive_aggressive",
+    "perceptron",
+    "step_of",
+]
+
+PERCEPTRON = 0
+PASSIVE_AGGRESSIVE = 1
+PASSIVE_AGGRESSIVE_I = 2
+PASSIVE_AGGRESSIVE_II = 3
+LOGISTIC = 4
+
+# The numbers of a rule are an array, in this order. The rate at visit t is RATE t^-DECAY; rows
+# whose signed score is above THRESHOLD cost nothing; rows of each sign have a weight; the intercept
+# moves by INTERCEPT_STEP times the step (0 for no intercept); weights are averaged from the visit
+# AVERAGE_FROM on.
+RATE = 0
+THRESHOLD = 1
+DECAY = 2
+POSITIVE_WEIGHT = 3
+NEGATIVE_WEIGHT = 4
+INTERCEPT_STEP = 5
+AVERAGE_FROM = 6
+
+
+@kernel
+def loss_of(rule: int, z: Any, threshold: Any) -> Any:
+    """What a row costs at the signed score z."""
+    if rule == LOGISTIC:
+        return math.log1p(math.exp(-z)) if z > 0 else math.log1p(math.exp(z)) - z
+    return threshold - z if z <= threshold else 0.0
+
+
+@kernel
+def step_of(rule: int, loss: Any, z: Any, square: Any, rate: Any, threshold: Any) -> Any:
+    """How far a row moves the weights; ``square`` is its squared norm where the rule asks."""
+    if rule == PERCEPTRON:
+        return rate if z <= threshold else 0.0
+    if rule == LOGISTIC:
+        return rate / (1.0 + math.exp(z)) if z < 700.0 else 0.0
+    if rule == PASSIVE_AGGRESSIVE_II:
+        return loss / (square + 0.5 / rate)
+    if square == 0.0:
+        return 0.0
+    if rule == PASSIVE_AGGRESSIVE_I:
+        return min(rate, loss / square)
+    return loss / square
+
 
 _FORMS = {
-    "PA": steps.PASSIVE_AGGRESSIVE,
-    "PA-I": steps.PASSIVE_AGGRESSIVE_I,
-    "PA-II": steps.PASSIVE_AGGRESSIVE_II,
+    "PA": PASSIVE_AGGRESSIVE,
+    "PA-I": PASSIVE_AGGRESSIVE_I,
+    "PA-II": PASSIVE_AGGRESSIVE_II,
 }
 
 
@@ -28,7 +107,7 @@ class Rule:
     formula : str
         The step in plain text.
     code : int
-        The rule among those of :mod:`trueline.online.kernels.steps`.
+        The rule among those of :mod:`trueline.online.rules`.
     rate : float
         Learning rate, or the aggressiveness C.
     threshold : float
@@ -68,7 +147,7 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
     'rate if z <= threshold'
     """
     name = "perceptron" if margin == 0 else "margin perceptron"
-    return Rule(name, "rate if z <= threshold", steps.PERCEPTRON, rate, margin)
+    return Rule(name, "rate if z <= threshold", PERCEPTRON, rate, margin)
 
 
 def passive_aggressive(C: float = 1.0, form: str = "PA-I") -> Rule:
@@ -95,4 +174,4 @@ def passive_aggressive(C: float = 1.0, form: str = "PA-I") -> Rule:
 
 def logistic(rate: float = 0.5, decay: float = 0.0) -> Rule:
     """Stochastic gradient descent on log(1 + exp(-z))."""
-    return Rule("logistic", "rate t^-decay / (1 + exp(z))", steps.LOGISTIC, rate, 0.0, decay)
+    return Rule("logistic", "rate t^-decay / (1 + exp(z))", LOGISTIC, rate, 0.0, decay)

@@ -1,17 +1,119 @@
-"""Streams of rows, and how predictions fared on them before learning."""
+"""Streams of rows, with features by name, and how predictions fared on them before learning.
+
+Named features get a fixed number of columns: the hashing trick.
+
+A name is hashed to a column and to a sign, so that names which share a column cancel on average
+(Weinberger et al., "Feature hashing for large scale multitask learning", ICML 2009). The hash is
+the CRC-32 of the name in UTF-8, mixed by multiplications and shifts: the same on every machine and
+in every run, unlike Python's own.
+
+A value that is a string stands for the feature ``name=value`` with the value 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from trueline.online.hashing import hashed_rows
+from trueline.online.rows import give_signs
 
-__all__ = ["Progress", "batches_of"]
+__all__ = ["Progress", "batches_of", "column_of", "hashed_row", "hashed_rows"]
+
+
+# Names whose columns are kept at hand, at most.
+_REMEMBERED = 2**20
+_PLAIN_NAMES = frozenset((str, int))
+_PLAIN_VALUES = frozenset((float, int))
+
+
+def column_of(name: str, width: int) -> tuple[int, float]:
+    """Column and sign of a name.
+
+    Examples
+    --------
+    >>> from trueline.online.stream import column_of
+    >>> column, sign = column_of("word", 1000)
+    >>> 0 <= column < 1000, sign in (-1.0, 1.0)
+    (True, True)
+    """
+    h = crc32(name.encode())
+    h = ((h ^ (h >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
+    h = ((h ^ (h >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
+    h ^= h >> 16
+    return (h >> 1) % width, 1.0 if h & 1 else -1.0
+
+
+class _Columns(dict[Any, int]):
+    """Twice the column of a name, plus 1 if its sign is positive; worked out when first asked for.
+
+    One number rather than two, so that a row is looked up without a loop in Python.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def __missing__(self, name: Any) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        column, sign = column_of(name if type(name) is str else str(name), self.width)
+        self[name] = found = 2 * column + (sign > 0)
+        return found
+
+
+_columns = lru_cache(maxsize=8)(_Columns)
+
+
+def hashed_row(x: Mapping[Any, Any], width: int) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+    """Columns and values of one row; names that share a column appear twice.
+
+    Parameters
+    ----------
+    x : mapping of names to numbers or strings
+        Names that are not strings are written out (``str``).
+    width : int
+        Number of columns, below 2^31.
+    """
+    # Names of other types may be equal and yet be written differently: 1.0 and True.
+    if _PLAIN_NAMES.issuperset(map(type, x)) and _PLAIN_VALUES.issuperset(map(type, x.values())):
+        columns = np.fromiter(map(_columns(width).__getitem__, x), np.uint32, len(x))
+        values = np.fromiter(x.values(), np.float64, len(x))
+    else:
+        named = [_plain(name, value) for name, value in x.items()]
+        known = _columns(width)
+        columns = np.array([known[name] for name, _ in named], dtype=np.uint32)
+        values = np.array([value for _, value in named], dtype=np.float64)
+    give_signs(columns, values)
+    return columns, values
+
+
+def _plain(name: Any, value: Any) -> tuple[str, Any]:
+    name = name if type(name) is str else str(name)
+    return (f"{name}={value}", 1.0) if type(value) is str else (name, value)
+
+
+def hashed_rows(rows: Sequence[Mapping[Any, Any]], width: int) -> Any:
+    """Several rows as a CSR matrix.
+
+    Examples
+    --------
+    >>> from trueline.online.stream import hashed_rows
+    >>> X = hashed_rows([{"a": 1.0, "colour": "red"}, {}], 16)
+    >>> X.shape, X.nnz
+    ((2, 16), 2)
+    """
+    parts = [hashed_row(x, width) for x in rows]
+    indptr = np.cumsum([0, *(len(values) for _, values in parts)]).astype(np.int32)
+    indices = np.concatenate([columns for columns, _ in parts]).astype(np.int32)
+    data = np.concatenate([values for _, values in parts])
+    return sp.csr_array((data, indices, indptr), shape=(len(parts), width))
 
 
 @dataclass

@@ -7,17 +7,16 @@ is no pickle in it, nothing is unpacked to disk, and no name in the file is ever
 ===============  ==================================================================
 module           holds
 ===============  ==================================================================
-``registry``     which classes a file may name
-``transformers`` scikit-learn's transformers, with their schemas
+``registry``     which classes a file may name, scikit-learn's with their schemas
 ``codec``        values to JSON and arrays, and back
 ``typecheck``    whether values are what their class says
-``archive``      the zip archive, read with suspicion
-``disk``         regular files: opened without waiting, replaced whole or not at all
+``archive``      the zip archive, read with suspicion, written whole or not at all
 ``files``        :func:`save`, :func:`load` and :func:`read`
 ===============  ==================================================================
 
-A class of one's own (a loss, a penalty, an estimator) is made savable by one line,
-``trueline.persistence.register(MyClass)``, on both sides: where it is saved and where it is loaded.
+In: a fitted model, or a file. Out: a file, or the model. A class of one's own (a loss, a penalty,
+an estimator) is made savable by one line, ``trueline.persistence.register(MyClass)``, on both
+sides: where it is saved and where it is loaded.
 """
 
 from trueline.persistence.files import FORMAT, VERSION, ModelFile, load, read, save

@@ -44,8 +44,7 @@ from typing import Any
 import numpy as np
 
 from trueline.errors import ModelFileError
-from trueline.persistence.registry import find_class, is_estimator, label
-from trueline.persistence.transformers import LABELS, SCHEMAS, unsaved
+from trueline.persistence.registry import LABELS, SCHEMAS, find_class, is_estimator, label, unsaved
 from trueline.persistence.typecheck import misfit, misfit_attribute, misfit_parameter
 
 __all__ = ["ARRAY_KINDS", "LONGEST_INTEGER", "Decoder", "Encoder"]

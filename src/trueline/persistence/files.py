@@ -58,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | No
         Any estimator of this package, or one whose class was registered with
         :func:`trueline.persistence.register`; fitted or not. Also scikit-learn's ``Pipeline`` and
         ``ColumnTransformer`` with its usual scalers, encoders, imputers and vectorizers
-        (:mod:`trueline.persistence.transformers`); the folder in which a pipeline caches its work
+        (:mod:`trueline.persistence.registry`); the folder in which a pipeline caches its work
         (``memory``) is not saved.
     path : str or path
         Where to write; by custom the name ends in ``.trueline``.

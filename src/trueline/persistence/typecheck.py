@@ -15,8 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.persistence.registry import known_classes, label
-from trueline.persistence.transformers import SCHEMAS
+from trueline.persistence.registry import SCHEMAS, known_classes, label
 
 __all__ = ["misfit", "misfit_attribute", "misfit_parameter"]
 

@@ -1,18 +1,49 @@
-"""Loss functions side by side with their derivatives."""
+"""Losses and their derivatives, of residuals and margins, and their lines through outliers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
 
-from trueline.losses import Absolute, EpsilonInsensitive, Huber, Loss, Quantile, Squared
-from trueline.plots.fitted import losses_of
-from trueline.plots.style import COLOURS, Array, Display, pair_of_axes, tidy
+from trueline.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    ZeroOne,
+)
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    Array,
+    Display,
+    axes,
+    legend,
+    losses_of,
+    pair_of_axes,
+    replaces,
+    tidy,
+)
 
-__all__ = ["LossDisplay", "plot_losses"]
+__all__ = [
+    "LossDisplay",
+    "MarginLossDisplay",
+    "OutlierDisplay",
+    "plot_losses",
+    "plot_margin_losses",
+    "plot_outliers",
+]
 
 _POINTS = 601
 # Points that stand for the two sides of a kink.
@@ -134,3 +165,318 @@ def plot_losses(
     display : LossDisplay
     """
     return LossDisplay(estimator, reach).plot(ax)
+
+
+_LINES = ("solid", "dashed", "dashdot", "dotted")
+
+
+def _margin_losses() -> dict[str, Loss]:
+    return {
+        "0-1": ZeroOne(),
+        "logistic": Logistic(),
+        "hinge": Hinge(),
+        "squared hinge": SquaredHinge(),
+    }
+
+
+@dataclass(repr=False)
+class MarginLossDisplay(Display):
+    """The sigmoid on the left, losses of the margin on the right.
+
+    The margin of a row is y z: its score, with the sign of its class. Where it is negative the row
+    is on the wrong side, and the 0-1 loss counts it. The other losses are convex, and what they say
+    about a row grows with its distance from the right side.
+
+    Parameters
+    ----------
+    losses : Loss, fitted classifier, or mapping of str to these, optional
+        By label, losses for labels -1 and +1; without it 0-1, logistic, hinge and squared hinge.
+    reach : float, default=3.0
+        Margins from -reach to reach are shown; scores of the sigmoid from -2 reach to 2 reach.
+
+    Attributes
+    ----------
+    ax_ : pair of matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import plot_margin_losses
+    >>> display = plot_margin_losses()
+    >>> [text.get_text() for text in display.ax_[1].get_legend().get_texts()]
+    ['0-1', 'logistic', 'hinge', 'squared hinge']
+    """
+
+    losses: Any = None
+    reach: float = 3.0
+
+    def plot(self, ax: Sequence[Any] | None = None) -> MarginLossDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : pair of matplotlib Axes, optional
+            For the sigmoid, and for the losses.
+
+        Returns
+        -------
+        self : MarginLossDisplay
+        """
+        sigmoid_ax, loss_ax = pair_of_axes(ax, self.reach)
+        self._sigmoid(sigmoid_ax)
+        self._losses(loss_ax)
+        return self._drawn_on((sigmoid_ax, loss_ax))
+
+    def _sigmoid(self, ax: Any) -> None:
+        z = np.linspace(-2 * self.reach, 2 * self.reach, _POINTS)
+        tidy(ax)
+        ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle="dashed")
+        ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
+        ax.plot(z, expit(z), color=COLOURS[0], linewidth=2.2)
+        ax.set_xlim(z[0], z[-1])
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_xlabel("score $z = x \\cdot w + b$")
+        ax.set_ylabel("probability of the second class, $1 / (1 + e^{-z})$")
+
+    def _losses(self, ax: Any) -> None:
+        losses = _margin_losses() if self.losses is None else losses_of(self.losses)
+        margin = np.linspace(-self.reach, self.reach, _POINTS)
+        # The 0-1 loss jumps at zero: a line through the jump would claim values in between.
+        margin = np.insert(margin, np.searchsorted(margin, 0.0), [-1e-9, 0.0])
+        tidy(ax)
+        ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
+        highest = 0.0
+        for number, (label, loss) in enumerate(losses.items()):
+            value = loss.value(np.ones_like(margin), margin)
+            highest = max(highest, float(value[np.abs(margin) <= 1.0].max()))
+            broken = np.where(np.abs(np.diff(value, append=value[-1])) > 0.5, np.nan, value)
+            ax.plot(
+                margin,
+                broken,
+                color="black" if isinstance(loss, ZeroOne) else COLOURS[number % len(COLOURS)],
+                linestyle=_LINES[number % len(_LINES)] if number else "solid",
+                linewidth=2.2,
+                label=label,
+            )
+        ax.set_xlim(-self.reach, self.reach)
+        ax.set_ylim(-0.05, 1.1 * highest)
+        ax.set_xlabel("margin $y z$ (negative: on the wrong side)")
+        ax.set_ylabel("loss")
+        ax.legend(loc="upper right", frameon=False)
+
+
+def plot_margin_losses(
+    estimator: Any = None, ax: Sequence[Any] | None = None, *, reach: float = 3.0
+) -> MarginLossDisplay:
+    """Draw the sigmoid and losses of the margin; see :class:`MarginLossDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, Loss, or mapping of str to these, optional
+        The loss that a fitted model has minimised; by default those for classification.
+    ax : pair of matplotlib Axes, optional
+    reach : float, default=3.0
+        How far to both sides of zero.
+
+    Returns
+    -------
+    display : MarginLossDisplay
+    """
+    return MarginLossDisplay(estimator, reach).plot(ax)
+
+
+# Residuals beyond so many median absolute residuals are marked.
+_FAR = 6.0
+
+
+def _default_models() -> dict[str, Any]:
+    import trueline
+
+    return {
+        "squared": trueline.LinearRegression(),
+        "absolute": trueline.LeastAbsoluteDeviations(),
+        "Huber": trueline.HuberRegressor(alpha=0.0),
+        "maximum error": trueline.ChebyshevRegressor(),
+    }
+
+
+@dataclass(repr=False)
+class OutlierDisplay(Display):
+    """Data over one feature, outliers ringed, and one line for each model.
+
+    Parameters
+    ----------
+    feature, target : arrays of shape (n,)
+    lines : mapping of str to array of shape (n,)
+        Predictions at the data, by label.
+    outliers : array of bool of shape (n,), optional
+        Which points to ring.
+    name : str, default="x"
+        Of the feature.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import OutlierDisplay
+    >>> display = OutlierDisplay([0.0, 1.0, 2.0], [0.0, 1.0, 9.0], {"fit": [0.0, 1.0, 2.0]}).plot()
+    >>> display.ax_.get_xlabel()
+    'x'
+    """
+
+    feature: ArrayLike
+    target: ArrayLike
+    lines: Mapping[str, ArrayLike]
+    outliers: ArrayLike | None = None
+    name: str = "x"
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, **arguments: Any
+    ) -> OutlierDisplay:
+        """Draw the lines of fitted models.
+
+        Parameters
+        ----------
+        estimator : fitted regressor, or mapping of str to fitted regressors
+        X : array-like of shape (n, 1)
+        y : array-like of shape (n,)
+        **arguments
+            For :meth:`plot`.
+        """
+        models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
+        _check_one_column(X)
+        for model in models.values():
+            check_is_fitted(model)
+        return _lines(cls, models, X, y).plot(**arguments)
+
+    @classmethod
+    def from_data(
+        cls, X: Any, y: ArrayLike, models: Mapping[str, Any] | None = None, **arguments: Any
+    ) -> OutlierDisplay:
+        """Fit the models and draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 1)
+        y : array-like of shape (n,)
+        models : mapping of str to regressor, optional
+            By label, fitted or not (they are cloned and fitted here); by default least squares,
+            least absolute deviations, Huber's and the smallest maximum error.
+        **arguments
+            For :meth:`plot`.
+        """
+        from sklearn.base import clone
+
+        _check_one_column(X)
+        models = _default_models() if models is None else models
+        fitted = {label: clone(model).fit(X, y) for label, model in models.items()}
+        return _lines(cls, fitted, X, y).plot(**arguments)
+
+    def plot(self, ax: Any = None) -> OutlierDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        self : OutlierDisplay
+        """
+        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
+        if x.shape != y.shape or x.ndim != 1:
+            raise ValueError(
+                f"feature and target must be one-dimensional and equally long, got shapes "
+                f"{x.shape} and {y.shape}."
+            )
+        ax = axes(ax)
+        tidy(ax)
+        ax.scatter(x, y, s=16, color=GREY, alpha=0.7, linewidths=0, label="data", zorder=2)
+        if self.outliers is not None and np.any(self.outliers):
+            far = np.asarray(self.outliers, dtype=bool)
+            ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.0}
+            ax.scatter(x[far], y[far], s=70, label="outliers", zorder=3, **ring)
+        order = np.argsort(x, kind="stable")
+        for number, (label, line) in enumerate(self.lines.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            line = np.asarray(line, dtype=float)
+            # Later lines are thinner: where two coincide, both are seen.
+            width = max(3.6 - 0.6 * number, 1.2)
+            ax.plot(x[order], line[order], color=colour, linewidth=width, label=label, zorder=4)
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("target")
+        legend(ax, "best")
+        return self._drawn_on(ax)
+
+
+def _far(X: Any, y: Array) -> Any:
+    """Rows far from the line of least absolute deviations, which they hardly move."""
+    from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
+
+    size = np.abs(y - LeastAbsoluteDeviations().fit(X, y).predict(X))
+    return size > _FAR * np.median(size) + 1e-9 * np.abs(y).max(initial=0.0)
+
+
+def _check_one_column(X: Any) -> None:
+    if np.ndim(X) != 2 or np.shape(X)[1] != 1:
+        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+
+
+def _lines(
+    cls: type[OutlierDisplay], models: Mapping[str, Any], X: Any, y: ArrayLike
+) -> OutlierDisplay:
+    """What fitted models predict over the only column of X."""
+    name = "x"
+    for model in models.values():
+        name = str(getattr(model, "feature_names_in_", [name])[0])
+    lines = {label: model.predict(X) for label, model in models.items()}
+    target = np.asarray(y, dtype=float)
+    return cls(np.asarray(X, dtype=float)[:, 0], target, lines, _far(X, target), name)
+
+
+def _from_data(
+    X: Any, y: ArrayLike, ax: Any = None, *, models: Mapping[str, Any] | None = None
+) -> OutlierDisplay:
+    return OutlierDisplay.from_data(X, y, models, ax=ax)
+
+
+@replaces(
+    _from_data,
+    instead="plot_outliers({name: fitted model, ...}, X, y), or OutlierDisplay.from_data(X, y)",
+)
+def plot_outliers(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> OutlierDisplay:
+    """Draw the lines of fitted models through data with outliers; see :class:`OutlierDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted regressor, or mapping of str to fitted regressors
+    X : array-like of shape (n, 1)
+    y : array-like of shape (n,)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    display : OutlierDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline import HuberRegressor, LinearRegression
+    >>> from trueline.plots import plot_outliers
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> y = X.ravel() + np.where(X.ravel() == 15, 30.0, 0.0)
+    >>> models = {"squared": LinearRegression().fit(X, y), "Huber": HuberRegressor().fit(X, y)}
+    >>> list(plot_outliers(models, X, y).lines)
+    ['squared', 'Huber']
+    """
+    return OutlierDisplay.from_estimator(estimator, X, y, ax=ax)

@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from trueline.plots.fitted import fitted
-from trueline.plots.style import COLOURS, GREY, MARKERS, Array, Display, axes, check_choice, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Array,
+    Display,
+    axes,
+    check_choice,
+    fitted,
+    tidy,
+)
 from trueline.trace import Trace
 
 __all__ = ["TraceDisplay", "plot_trace"]

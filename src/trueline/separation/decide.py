@@ -1,7 +1,7 @@
-r"""Complete separation, quasi-complete separation, or overlap: decided, with witnesses.
+"""Complete separation, quasi-complete separation, or overlap: decided, with witnesses.
 
-For rows z_i (:mod:`trueline.separation.rows`) there is exactly one split of the rows into two parts
-such that (A. J. Goldman and A. W. Tucker, 1956)
+For rows z_i (:mod:`trueline.separation.inequalities`) there is exactly one split of the rows into
+two parts such that (A. J. Goldman and A. W. Tucker, 1956)
 
 - some b has z_i.b > 0 on the first part and z_i.b = 0 on the second, and
 - some multipliers, positive on the second part and zero on the first, have sum t_i z_i = 0,
@@ -16,16 +16,30 @@ The second part is found in rounds. Each round looks for b that is strictly posi
 outside the span of the rows known to be in the second part. If there is none, a vanishing
 combination puts more rows into it, and its span grows by at least one dimension.
 
-Several classes, two at a time: what pairs of classes tell about all of them.
+A direction is looked for in double precision, on few rows at a time: most rows never matter. The
+rows that a first guess gets most wrong make a working set; Wolfe's method either finds the origin
+in its convex hull, and then no direction separates any set of rows with these in it, or a direction
+that separates the working set, and then the rows that it gets most wrong are added. Nothing here is
+a proof: what is found is handed on to exact arithmetic.
 
-A vanishing combination of rows of two classes is one of the contrasts of all classes. Where the
-classes of a pair overlap, so that their contrasts are zero in every weak separation, their scores
-differ by nothing; pairs that connect all classes prove overlap of all, with systems that are no
-larger than those of two classes.
+For many unknowns there is a quick try before, the squared hinge loss by L-BFGS:
+
+    minimise  sum_i max(0, 1 - z_i.b)^2
+
+is zero exactly if the rows are separable, and it is enough to come near: the first b with
+z_i.b > 0 for all rows ends it. It reads the rows twice per step, whatever the number of unknowns,
+where Wolfe's method needs about as many steps as there are unknowns, each as long as their square.
+If it does not end, nothing is proven, and the rows it gets wrong are a good working set.
+
+Several classes are looked at two at a time. A vanishing combination of rows of two classes is one
+of the contrasts of all classes. Where the classes of a pair overlap, so that their contrasts are
+zero in every weak separation, their scores differ by nothing; pairs that connect all classes prove
+overlap of all, with systems that are no larger than those of two classes.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -41,14 +55,147 @@ from trueline.separation.exact import (
     in_span,
     not_positive,
 )
+from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 from trueline.separation.lifting import Integers, independent
-from trueline.separation.rows import ContrastRows, Rows, SignedRows
-from trueline.separation.search import Proposal, descend, search
+from trueline.separation.nearest import NearestPoint
 
-__all__ = ["Known", "Split", "decide", "pairs_of"]
+__all__ = ["Known", "Proposal", "Split", "decide", "descend", "pairs_of", "search"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# With more unknowns a descent is tried first.
+_MANY = 100
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What the search believes.
+
+    Attributes
+    ----------
+    direction : array of shape (D,) or None
+        It seems to separate all rows, in the units of the search.
+    corral : indices
+        Rows that direction rests on; if there is none, rows whose convex hull seems to hold the
+        origin.
+    working : indices
+        All rows that were looked at closely, in the order of their coming.
+    """
+
+    direction: Array | None
+    corral: Indices
+    working: Indices
+
+
+def search(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Proposal:
+    """Look for b in the span of the basis with z_i.b > 0 for all rows that are alive.
+
+    Parameters
+    ----------
+    rows : Rows
+    basis : array of shape (D, q), optional
+        Its columns span the directions that are possible; all directions if not given.
+    alive : boolean array of shape (count,)
+    """
+    none = np.zeros(0, dtype=np.intp)
+    if basis is not None and basis.shape[1] == 0:
+        first = np.flatnonzero(alive)[:1]
+        return Proposal(None, first, first)
+    b = rows.total(alive.astype(np.float64))
+    b = b if basis is None else basis @ (basis.T @ b)
+    wrong = _wrong(rows, b, alive, none)
+    if wrong is None:
+        return Proposal(b, none, none)
+    if rows.size > _MANY:
+        b, separates = descend(rows, basis, alive)
+        if separates:
+            return Proposal(b, none, none)
+        again = _wrong(rows, b, alive, none)
+        wrong = wrong if again is None else again
+    working, points = wrong, None
+    while True:
+        fresh = _points(rows, basis, working if points is None else wrong)
+        if points is None:
+            points = NearestPoint(fresh)
+        else:
+            points.add(fresh)
+        separates = points.improve(enough=0.5)
+        corral = working[points.corral]
+        if not separates:
+            return Proposal(None, corral, working)
+        b = points.x if basis is None else basis @ points.x
+        wrong = _wrong(rows, b, alive, working)
+        if wrong is None:
+            return Proposal(b, corral, working)
+        if len(wrong) == 0:
+            return Proposal(None, corral, working)
+        working = np.concatenate([working, wrong])
+
+
+def _points(rows: Rows, basis: Array | None, ids: Indices) -> Array:
+    """Rows in the basis, of length one."""
+    P = rows.take(ids) if basis is None else rows.take(ids) @ basis
+    length = np.sqrt((P**2).sum(axis=1, keepdims=True))
+    return P / np.where(length > 0, length, 1.0)
+
+
+def _wrong(rows: Rows, b: Array, alive: NDArray[np.bool_], working: Indices) -> Indices | None:
+    """The rows that b gets most wrong and that are not in the working set; None if all are right.
+
+    Rows that are only right by less than rounding are wrong.
+    """
+    margins = rows.margins(b)
+    wrong = np.flatnonzero((margins <= rows.reach(b)) & alive)
+    if len(wrong) == 0:
+        return None
+    wrong = wrong[~np.isin(wrong, working)]
+    most = max(40, rows.size + 1)
+    if len(wrong) > most:
+        wrong = wrong[np.argpartition(margins[wrong], most)[:most]]
+    return wrong
+
+
+_STEPS = 300
+
+
+# Where the slope is so small beside the losses, they are about the multipliers that exclude a
+# separation. In a basis in which the rows are spread alike, one is the most it can be.
+_HOPELESS = 0.02
+
+
+class _Ended(Exception):
+    """There is no need to go on."""
+
+
+def descend(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> tuple[Array, bool]:
+    """The direction reached, and whether it separates all rows that are alive."""
+    from scipy.optimize import minimize
+
+    best: list[Array] = []
+
+    def value(x: Array) -> tuple[float, Array]:
+        b = x if basis is None else basis @ x
+        margins = rows.margins(b)
+        best[:] = [b]
+        if (margins[alive] > rows.reach(b)).all():
+            raise _Ended
+        short = np.where(alive, np.maximum(0.0, 1.0 - margins), 0.0)
+        slope = -2.0 * rows.total(short)
+        loss = float(short @ short)
+        if basis is not None:
+            slope = basis.T @ slope
+            if slope @ slope <= 4 * _HOPELESS**2 * loss:
+                raise _Ended
+        return loss, slope
+
+    size = rows.size if basis is None else basis.shape[1]
+    options = {"maxiter": _STEPS, "maxcor": 20}
+    with suppress(_Ended):
+        minimize(value, np.zeros(size), jac=True, method="L-BFGS-B", options=options)
+    b = best[0]
+    return b, bool((rows.margins(b)[alive] > rows.reach(b)).all())
+
 
 # Denominators of the fractions that a direction is first rounded to.
 _PLEASANT = (12, 1000)
@@ -85,7 +232,7 @@ def decide(rows: Rows) -> Split:
     --------
     >>> import numpy as np
     >>> from trueline.separation.decide import decide
-    >>> from trueline.separation.rows import SignedRows
+    >>> from trueline.separation.inequalities import SignedRows
     >>> X, y = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
     >>> split = decide(SignedRows(X, y, fit_intercept=True))
     >>> split.boundary.tolist(), split.direction.tolist()
@@ -239,8 +386,6 @@ class Known(NamedTuple):
 
 def pairs_of(rows: ContrastRows) -> Known:
     """What pairs of classes exclude; pairs that overlap already through others are left out."""
-    from trueline.separation.decide import decide
-
     group = list(range(rows.k))
     common: dict[int, Fraction] = {}
     spanning: dict[int, Fraction] = {}

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from trueline.separation.inequalities import Rows
 from trueline.separation.lifting import (
     PRIMES,
     Integers,
@@ -34,7 +35,6 @@ from trueline.separation.lifting import (
     primitive,
     solve_integers,
 )
-from trueline.separation.rows import Rows
 
 __all__ = [
     "Dependence",

@@ -1,4 +1,4 @@
-r"""The largest margin: the hyperplane as far as possible from the nearest rows.
+"""The largest margin: the hyperplane as far as possible from the nearest rows.
 
     with an intercept       gamma = max  min_i y_i (x_i.w + b) / ||w||
                                   = half the distance of the convex hulls of both classes
@@ -6,10 +6,10 @@ r"""The largest margin: the hyperplane as far as possible from the nearest rows.
                                   = the distance of the origin from the convex hull of the y_i x_i
 
 Every hyperplane gives a lower bound, every pair of points of the hulls an upper bound (for several
-classes, every point of the hull of the contrasts of :mod:`trueline.separation.rows`, where the norm
-is that of all weights). Wolfe's method finds both on a working set of rows; the rows that the
-hyperplane has too near are added until there are none. The weights are then refined with residuals
-in exact arithmetic, so that both bounds agree to nearly all digits.
+classes, every point of the hull of the contrasts of :mod:`trueline.separation.inequalities`, where
+the norm is that of all weights). Wolfe's method finds both on a working set of rows; the rows that
+the hyperplane has too near are added until there are none. The weights are then refined with
+residuals in exact arithmetic, so that both bounds agree to nearly all digits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tables for the command line: a CSV file, what its columns are, and the design they become.
 
 This is a small reader on top of the standard library. Inside Python, estimators take DataFrames
-and arrays directly; of this they use the encoding of categories.
+and arrays directly; of this they use the encoding of categories. In: a file. Out: columns, and a
+design with names.
 """
 
 from trueline.table.columns import Column, Guess, guess_kind, guess_task

@@ -1,28 +1,297 @@
-"""What a column of text is: numbers, yes or no, categories, or something a model cannot use."""
+"""What a column of text is: numbers, dates, yes or no, categories, or nothing a model can use.
+
+Numbers are read as people write them: ``$4,733``, ``12.5 %``, ``1,234,567``, ``(250)``.
+
+A column is read as numbers if every value is one and all have the same unit: dollars and euros, or
+percents and plain numbers, are not the same. The number is the one that is written: ``12 %`` is 12.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.table.dates import date_order
-from trueline.table.numbers import MISSING, read_number, read_numbers
 from trueline.wording import counted
 
 __all__ = [
     "BOOLEANS",
+    "DAY",
     "MISSING",
+    "NOTHING",
+    "WEEKDAYS",
+    "YEAR",
     "Column",
+    "DateParts",
     "Guess",
+    "date_order",
+    "day_text",
+    "first_other",
     "guess_kind",
     "guess_task",
     "implausible",
     "implausible_classes",
+    "read_moment",
+    "read_number",
+    "read_numbers",
+    "wave",
+    "weekday",
 ]
+
+#: Cells that say "no value". Case matters where a word could be a category.
+MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"})
+
+# Between groups of three digits: an apostrophe, a space that does not break a line, and the mark
+# that is not the decimal one.
+_MARKS = "'\u2019\u00a0\u202f"
+_GROUPED = {
+    mark: re.compile(rf"\d{{1,3}}([{other}{_MARKS}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d+)?")
+    for mark, other in ((".", ","), (",", "."))
+}
+_PLAIN = {mark: re.compile(rf"(?:\d+(?:\{mark}\d*)?|\{mark}\d+)") for mark in ".,"}
+_PERCENT = "%"
+
+
+def read_number(text: str, decimal: str = ".") -> tuple[float, str]:
+    """One number and its unit, which is empty, ``%`` or the sign of a currency.
+
+    Examples
+    --------
+    >>> from trueline.table.columns import read_number
+    >>> read_number("$4,733"), read_number("-12.5 %"), read_number("(1,250.00)")
+    ((4733.0, '$'), (-12.5, '%'), (-1250.0, ''))
+    >>> read_number("1.234,5 €", decimal=",")
+    (1234.5, '€')
+    """
+    left, sign = text.strip(), 1.0
+    if left.startswith("(") and left.endswith(")"):  # as accountants write what is owed
+        left, sign = left[1:-1].strip(), -1.0
+    unit, is_signed = "", False
+    # The sign and the unit come in either order, the unit also at the end.
+    for _ in range(2):
+        if left and not is_signed and left[0] in "-+\u2212":
+            sign, left = (sign if left[0] == "+" else -sign), left[1:].lstrip()
+            is_signed = True
+        elif left and not unit and unicodedata.category(left[0]) == "Sc":
+            unit, left = left[0], left[1:].lstrip()
+    if left and not unit and (left[-1] == _PERCENT or unicodedata.category(left[-1]) == "Sc"):
+        unit, left = left[-1], left[:-1].rstrip()
+    if found := _GROUPED[decimal].fullmatch(left):
+        left = left.replace(found[1], "")
+    elif not _PLAIN[decimal].fullmatch(left):
+        raise ValueError(f"{text!r} is not a number.")
+    return sign * float(left.replace(decimal, ".")), unit
+
+
+def read_numbers(
+    cells: Sequence[str], decimal: str = "."
+) -> tuple[NDArray[np.float64], str] | None:
+    """The numbers of a column, NaN where a value is missing, and their unit; None if it has others.
+
+    Examples
+    --------
+    >>> from trueline.table.columns import read_numbers
+    >>> read_numbers(["$5", "NA", "$1,000"])
+    (array([   5.,   nan, 1000.]), '$')
+    >>> read_numbers(["$5", "€5"]) is None
+    True
+    """
+    if "_" in "".join(cells):
+        return None  # Python reads 1_000 as a number; in a table it is a name
+    for read in (float, _plain_with_comma if decimal == "," else _plain):
+        try:
+            return np.fromiter(map(read, cells), np.float64, len(cells)), ""
+        except ValueError:
+            continue
+    return _with_units(cells, decimal)
+
+
+def first_other(cells: Sequence[str], decimal: str = ".") -> int | None:
+    """The row of the first value that is not a number; None if only their units differ.
+
+    Examples
+    --------
+    >>> from trueline.table.columns import first_other
+    >>> first_other(["$5", "five"]), first_other(["$5", "€5"])
+    (1, None)
+    """
+    others = (row for row, cell in enumerate(cells) if read_numbers([cell], decimal) is None)
+    return next(others, None)
+
+
+def _plain(cell: str) -> float:
+    cell = cell.strip()
+    return math.nan if cell in MISSING else float(cell)
+
+
+def _plain_with_comma(cell: str) -> float:
+    return _plain(cell.replace(",", ".", 1))
+
+
+def _with_units(cells: Sequence[str], decimal: str) -> tuple[NDArray[np.float64], str] | None:
+    values, units = [], set()
+    for cell in cells:
+        if cell.strip() in MISSING:
+            values.append(math.nan)
+            continue
+        try:
+            value, unit = read_number(cell, decimal)
+        except ValueError:
+            return None
+        values.append(value)
+        units.add(unit)
+    money = units - {""}
+    # Amounts without the sign of the currency are of the same one; without percents they are not.
+    if len(money) > 1 or (_PERCENT in units and len(units) > 1):
+        return None
+    return np.array(values), next(iter(money), "")
+
+
+Array = NDArray[np.float64]
+Moments = NDArray[np.int64]
+
+DAY = 86_400_000_000  # microseconds
+YEAR = 365.2425 * DAY  # of the Gregorian calendar, on average
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+NOTHING = int(np.iinfo(np.int64).min)  # stands for a missing date
+
+_PARTS = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})(?:[T ](.+))?")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
+
+
+def read_moment(text: str, order: str = "ymd") -> int:
+    """Microseconds since 1970 by the clock on the wall; :data:`NOTHING` if it is no such date.
+
+    Examples
+    --------
+    >>> from trueline.table.columns import DAY, read_moment
+    >>> read_moment("1970-01-03") == read_moment("3/1/1970", "dmy") == 2 * DAY
+    True
+    """
+    text = text.strip()
+    if order != "ymd":
+        found = _PARTS.fullmatch(text)
+        if found is None:
+            return NOTHING
+        part = dict(zip(order, found.groups()[:3]))
+        text = f"{part['y']:0>4}-{part['m']:0>2}-{part['d']:0>2}"
+        if found[4] is not None:
+            text += f" {found[4]:0>8}" if found[4].count(":") == 2 else f" {found[4]:0>5}"
+    try:
+        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        return NOTHING
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def date_order(texts: Sequence[str]) -> str:
+    """The order of year, month and day that all these texts have; empty if they are not dates.
+
+    ``"?"`` if day and month cannot be told apart.
+
+    Examples
+    --------
+    >>> from trueline.table.columns import date_order
+    >>> date_order(["2024-05-31"]), date_order(["31/5/2024"]), date_order(["5/31/2024"])
+    ('ymd', 'dmy', 'mdy')
+    >>> date_order(["5/6/2024"]), date_order(["Monday"])
+    ('?', '')
+    """
+    found = [_PARTS.fullmatch(text.strip()) for text in texts]
+    if not found or not all(one and (one[4] is None or _CLOCK.fullmatch(one[4])) for one in found):
+        return ""
+    triples = [tuple(one.groups()[:3]) for one in found if one is not None]
+    if all(len(first) == 4 for first, _, _ in triples):
+        orders = ["ymd"]
+    else:
+        orders = ["dmy", "mdy"] if all(len(last) == 4 for _, _, last in triples) else []
+    possible = [
+        order for order in orders if all(read_moment(text, order) != NOTHING for text in texts)
+    ]
+    return "?" if len(possible) > 1 else "".join(possible)
+
+
+def weekday(moments: Moments) -> NDArray[np.int32]:
+    """0 for Monday to 6 for Sunday."""
+    return ((moments // DAY + 3) % 7).astype(np.int32)  # the first day of 1970 was a Thursday
+
+
+def wave(f: Any, moments: Moments, period: float) -> Array:
+    """f, a sine or cosine, of the phase in a period."""
+    phase = np.remainder(moments.astype(np.float64), period) / period
+    return np.asarray(f(2.0 * np.pi * phase), dtype=np.float64)
+
+
+def day_text(moment: int) -> str:
+    """The day, as 2024-05-31."""
+    return str(np.datetime64(moment, "us").astype("datetime64[D]"))
+
+
+@dataclass(frozen=True)
+class DateParts:
+    """What becomes of a column of dates: a trend, the season, the weekday, the time of day.
+
+    Attributes
+    ----------
+    order : str
+        Of year, month and day.
+    first, last : int
+        The range of the fit. The trend of dates outside is that of its end.
+    weekdays, clock : bool
+        Whether the dates differ in their weekdays and have times.
+    """
+
+    order: str
+    first: int
+    last: int
+    weekdays: bool
+    clock: bool
+
+    @classmethod
+    def learn(cls, texts: Sequence[str], order: str) -> DateParts:
+        """From the different texts of a column."""
+        moments = np.array([read_moment(text, order) for text in texts], dtype=np.int64)
+        moments = moments[moments != NOTHING]
+        return cls(
+            order,
+            int(moments.min()),
+            int(moments.max()),
+            bool(len(np.unique(weekday(moments))) > 1),
+            bool((moments % DAY).any()),
+        )
+
+    def names(self, column: str) -> list[str]:
+        """Monday has no column: it is what the other days are compared to."""
+        parts = [f"years since {day_text(self.first)}", "sin(year)", "cos(year)"]
+        parts += ["sin(day)", "cos(day)"] * self.clock
+        parts += list(WEEKDAYS[1:]) * self.weekdays
+        return [f"{column}: {part}" for part in parts]
+
+    def columns(self, texts: Sequence[str]) -> Array:
+        """One row for each text, NaN where it is no date."""
+        moments = np.array([read_moment(text, self.order) for text in texts], dtype=np.int64)
+        lost = moments == NOTHING
+        moments = np.where(lost, self.first, moments)
+        trend = (np.clip(moments, self.first, self.last) - self.first) / YEAR
+        made = [trend, wave(np.sin, moments, YEAR), wave(np.cos, moments, YEAR)]
+        if self.clock:
+            made += [wave(np.sin, moments, DAY), wave(np.cos, moments, DAY)]
+        if self.weekdays:
+            days = weekday(moments)
+            made += [(days == number).astype(np.float64) for number in range(1, 7)]
+        design = np.column_stack(made)
+        design[lost] = np.nan
+        return design
+
 
 #: Pairs of words (false first) that make a column boolean, compared in lower case.
 BOOLEANS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))

@@ -24,9 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TableError
-from trueline.table.columns import Column, boolean_pair, guess_task
-from trueline.table.dates import DateParts, date_order
-from trueline.table.numbers import first_other
+from trueline.table.columns import (
+    Column,
+    DateParts,
+    boolean_pair,
+    date_order,
+    first_other,
+    guess_task,
+)
 from trueline.table.reading import Table
 
 __all__ = ["Encoded", "Encoding", "Source", "encode"]

@@ -1,4 +1,8 @@
-"""What regressors by maximum evidence share: the proof of their mean, and their predictions."""
+"""Regression by maximum evidence: Bayesian ridge, and automatic relevance determination.
+
+The first finds the most probable strength, the second one strength for every column, and removes
+the columns that it does not need. Both share the proof of their mean, and their predictions.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,32 @@ import time
 import warnings
 from abc import abstractmethod
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any, NoReturn, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
 
-from trueline.bayesian.evidence import Hyperprior
+from trueline.bayesian.evidence import (
+    Hyperprior,
+    Spectrum,
+    log_evidence_gradient,
+    maximise_evidence,
+)
+from trueline.bayesian.relevance import determine_relevance
 from trueline.certificates.quadratic import certify_quadratic
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
+from trueline.design import as_design
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    Seen,
+    build_problem,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.validation import dense_new_rows
@@ -34,7 +53,7 @@ from trueline.solvers.least_squares.quadratic import curvature_matrix, evidence_
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["EvidenceRegressor", "proven"]
+__all__ = ["ARDRegression", "BayesianRidge", "EvidenceRegressor", "proven"]
 
 Array = NDArray[np.float64]
 
@@ -243,3 +262,283 @@ def proven(
         moments=moments,
         extra={"problem": stated},
     )
+
+
+_EPS = float(np.finfo(np.float64).eps)
+# Designs up to this many numbers are rotated by their singular vectors if digits ask for it.
+_MOST_NUMBERS = 50_000_000
+
+
+@parameters()
+class BayesianRidge(EvidenceRegressor):
+    r"""Ridge regression whose strength maximises the evidence, with a proof.
+
+    The model is::
+
+        y_i = x_i.w + b + noise,   noise ~ Normal(0, 1 / (alpha s_i)),   w_j ~ Normal(0, 1 / lambda)
+
+    with gamma priors for alpha (shape ``alpha_1``, rate ``alpha_2``) and lambda (``lambda_1``,
+    ``lambda_2``). The two precisions maximise the probability of the targets; the coefficients are
+    the posterior mean, which minimises over w and b::
+
+        1/2 sum_i s_i (y_i - x_i.w - b)^2 + lambda / (2 alpha) ||w||^2
+
+    A drop-in for ``sklearn.linear_model.BayesianRidge``. One decomposition of the Gram matrix (of
+    the kernel matrix, where columns are more than rows) serves all iterations.
+
+    Parameters
+    ----------
+    lambda_1, lambda_2 : float, default=1e-6
+        Of the coefficients' precision.
+    alpha_init, lambda_init : float, optional
+        Where to start; by default ``1 / var(y)`` and 1.
+    compute_score : bool, default=False
+        Keep the log evidence of every iteration in ``scores_``.
+
+    Attributes
+    ----------
+    lambda_ : float
+        Precision of the coefficients.
+    sigma_ : array of shape (d, d)
+        Posterior covariance of the coefficients; formed when it is first looked at.
+    scores_ : array, one more than ``n_iter_``
+        Log evidence, if ``compute_score``.
+    evidence_gradient_ : array of shape (2,)
+        Derivatives of the log evidence in log(alpha) and log(lambda) at the end: how close to a
+        maximum the iteration was stopped.
+    certificate_ : Certificate
+        Proof that the coefficients are the best ones for the two precisions.
+
+    Examples
+    --------
+    >>> from trueline import BayesianRidge
+    >>> model = BayesianRidge().fit([[0, 0], [1, 1], [2, 2]], [0, 1, 2])
+    >>> model.predict([[1, 1]]).round(6)
+    array([1.])
+    """
+
+    _: KW_ONLY
+    tol: float = given(1.0e-3, "(0, inf)")
+    alpha_init: float | None = given(None, None, "[0, inf)")
+    lambda_init: float | None = given(None, None, "[0, inf)")
+
+    def _formula(self) -> str:
+        return (
+            "sum_i s_i [1/2 (z - y)^2] + r/2 ||w||^2,  r = lambda_ / alpha_ = "
+            f"{float(self.lambda_) / float(self.alpha_):.6g} by maximum evidence"
+        )
+
+    def _maximise(self, problem: Problem, X: Any) -> Solution:
+        n, d = problem.design.shape
+        spectrum = Spectrum.of(problem)
+        solver = "eigenvectors of the Gram matrix" if n > d else "eigenvectors of the kernel matrix"
+        best = self._precisions(problem, spectrum)
+        notes = []
+        if best.lambda_ / best.alpha < spectrum.floor and n * d <= _MOST_NUMBERS:
+            # So weak a penalty leaves the smallest eigenvalues to decide: they need all digits.
+            moments, spectrum = spectrum.moments, Spectrum.of_rows(problem)
+            best = self._precisions(problem, spectrum)
+            solver = "singular vectors of the rows"
+            notes.append("too ill-conditioned for squares: the rows themselves were decomposed")
+            spectrum = Spectrum(
+                spectrum.values, spectrum.along, spectrum.outside, spectrum.vectors, 0.0, moments
+            )
+        if not best.settled:
+            self._warn_unsettled(best.n_iter)
+        dtype = X.dtype
+        self.alpha_ = dtype.type(best.alpha)
+        self.lambda_ = dtype.type(best.lambda_)
+        self.scores_: Any = np.array(best.scores) if self.compute_score else []
+        offset = np.zeros(d)
+        if problem.fit_intercept:
+            moments = spectrum.moments
+            offset = (
+                problem.design.column_means(problem.weights) if moments is None else moments.x_mean
+            )
+        self.X_offset_, self.X_scale_ = offset.astype(dtype), np.ones(d, dtype=dtype)
+        self.evidence_gradient_ = log_evidence_gradient(
+            spectrum, problem.total_weight, best.alpha, best.lambda_, self._hyperprior()
+        )
+        self._directions = spectrum.vectors
+        self._variances = 1.0 / (best.alpha * spectrum.values + best.lambda_)
+        self.__dict__.pop("sigma_", None)
+        strength = best.lambda_ / best.alpha
+        return proven(problem, best.coef, strength, spectrum.moments, solver, best.n_iter, notes)
+
+    def _precisions(self, problem: Problem, spectrum: Spectrum) -> Any:
+        alpha, lambda_ = self.alpha_init, self.lambda_init
+        if alpha is None:
+            y, weights = problem.target[:, 0], problem.weights
+            level = float(np.average(y, weights=weights))
+            alpha = 1.0 / (float(np.average((y - level) ** 2, weights=weights)) + _EPS)
+        return maximise_evidence(
+            spectrum,
+            problem.total_weight,
+            float(alpha),
+            1.0 if lambda_ is None else float(lambda_),
+            self._hyperprior(),
+            self.max_iter,
+            float(self.tol),
+            self.compute_score,
+        )
+
+    @cached_property
+    def sigma_(self) -> NDArray[Any]:
+        """Posterior covariance of the coefficients, of shape (d, d)."""
+        if "_directions" not in self.__dict__:
+            raise AttributeError("sigma_ exists after fit.")
+        R, d = self._directions, len(self._directions)
+        if R.shape[1] == d:
+            sigma = (R * self._variances) @ R.T
+        else:  # directions of which the rows say nothing keep the prior's variance
+            prior = 1.0 / float(self.lambda_)
+            sigma = (R * (self._variances - prior)) @ R.T
+            sigma.flat[:: d + 1] += prior
+        return sigma.astype(self.coef_.dtype, copy=False)
+
+    def _spread(self, X: Array) -> Array:
+        check_is_fitted(self)
+        along = X @ self._directions
+        inside = (along**2) @ self._variances
+        if self._directions.shape[1] == len(self._directions):
+            return inside
+        beside = np.maximum(np.einsum("ij,ij->i", X, X) - (along**2).sum(axis=1), 0.0)
+        return np.asarray(inside + beside / float(self.lambda_))
+
+
+@parameters()
+class ARDRegression(EvidenceRegressor):
+    r"""Regression with one prior precision per coefficient, all chosen by the evidence.
+
+    The model is::
+
+        y_i = x_i.w + b + noise,   noise ~ Normal(0, 1 / alpha),   w_j ~ Normal(0, 1 / lambda_j)
+
+    with gamma priors for alpha and all lambda_j. Where the data do not need a coefficient its
+    precision grows beyond ``threshold_lambda``, and the coefficient is zero. The others are the
+    posterior mean, which minimises over w and b::
+
+        1/2 sum_i (y_i - x_i.w - b)^2 + sum_j lambda_j / (2 alpha) w_j^2
+
+    A drop-in for ``sklearn.linear_model.ARDRegression``.
+
+    Parameters
+    ----------
+    lambda_1, lambda_2 : float, default=1e-6
+        Of the coefficients' precisions.
+    compute_score : bool, default=False
+        Keep the objective of every iteration in ``scores_``.
+    threshold_lambda : float, default=1e4
+        Coefficients whose precision exceeds it are removed.
+
+    Attributes
+    ----------
+    lambda_ : array of shape (d,)
+        Precisions of the coefficients.
+    sigma_ : array of shape (m, m)
+        Posterior covariance of the coefficients that remain.
+    scores_ : list of float
+    certificate_ : Certificate
+        Proof that the remaining coefficients are the best ones for these precisions; it is about
+        the remaining columns alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import ARDRegression
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> y = 2 * X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=50)
+    >>> ARDRegression().fit(X, y).coef_.round(1) + 0.0
+    array([0., 2., 0., 0.])
+    """
+
+    _: KW_ONLY
+    tol: float = given(1.0e-3, "[0, inf)")
+    threshold_lambda: float = given(1.0e4, "[0, inf)")
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            At least two rows.
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : object
+        """
+        return super().fit(X, y)
+
+    def _formula(self) -> str:
+        kept, d = int(self._kept().sum()), len(self.lambda_)
+        return (
+            "sum_i [1/2 (z - y)^2] + sum_j lambda_j / (2 alpha_) w_j^2, "
+            f"{kept} of {d} columns kept by maximum evidence"
+        )
+
+    def _maximise(self, problem: Problem, X: Any) -> Solution:
+        n, d = problem.design.shape
+        if n < 2:
+            raise ValueError(
+                f"Found array with {n} sample(s) (shape={X.shape}) while a minimum of 2 is "
+                "required by ARDRegression."
+            )
+        found = determine_relevance(
+            problem,
+            self._hyperprior(),
+            float(self.threshold_lambda),
+            self.max_iter,
+            float(self.tol),
+            self.compute_score,
+        )
+        if not found.settled:
+            self._warn_unsettled(found.n_iter)
+        dtype, keep = X.dtype, found.keep
+        self.alpha_ = dtype.type(found.alpha)
+        self.lambda_ = found.lambda_.astype(dtype)
+        # Rounding to single precision must not move a precision across the threshold.
+        self._keep = keep
+        self.sigma_ = found.covariance.astype(dtype)
+        self.scores_ = found.scores
+        self.X_scale_ = np.ones(d, dtype=dtype)
+        offset = problem.design.column_means(None) if problem.fit_intercept else np.zeros(d)
+        self.X_offset_ = offset.astype(dtype)
+        part = Problem(
+            as_design((X.tocsc() if sp.issparse(X) else X)[:, keep]),
+            problem.target,
+            problem.loss,
+            problem.penalty,
+            problem.fit_intercept,
+            None,
+        )
+        moments = None
+        if n >= int(keep.sum()) > 0:
+            moments = Moments.from_rows(part.design, part.target, None)
+        strengths: Any = found.lambda_[keep, None] / found.alpha if keep.any() else 1.0
+        solver = "systems of one unknown per column" if n >= d else "systems of one unknown per row"
+        notes = [f"{int(keep.sum())} of {d} columns kept"]
+        return proven(part, found.coef[keep], strengths, moments, solver, found.n_iter, notes)
+
+    def _kept(self) -> NDArray[np.bool_]:
+        return self._keep
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        coef = np.zeros(len(self.lambda_), dtype=W.dtype)
+        coef[self._kept()] = W[:, 0]
+        return {"coef_": coef, "intercept_": b[0] if fit_intercept else 0.0}
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        W, b = super()._coefficients()
+        return W[self._kept()], b
+
+    def _verified_design(self, X: Any) -> Any:
+        X = X.tocsc() if hasattr(X, "tocsc") else np.asarray(X)
+        return X[:, self._kept()]
+
+    def _spread(self, X: Array) -> Array:
+        kept = X[:, self._kept()]
+        return np.einsum("ij,ij->i", kept @ np.asarray(self.sigma_, dtype=np.float64), kept)

@@ -30,11 +30,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.classification.logistic import LogisticRegression
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import new_rows, validate_data
-from trueline.estimators.svm.linear_svc import LinearSVC
-from trueline.estimators.svm.probability import best_slopes
+from trueline.estimators.svm.classifier import best_slopes
+from trueline.estimators.svm.linear import LinearSVC
 
 __all__ = ["CalibratedClassifier", "fit_calibrators", "probabilities_of"]
 

@@ -1,7 +1,12 @@
-"""Logistic and softmax regression."""
+"""Logistic and softmax regression, with Firth's correction and a warning of separated classes.
+
+Without a penalty there is no best fit if a hyperplane separates the classes; Firth's correction
+makes the answer finite then too.
+"""
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -9,26 +14,140 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.firth import certify_firth
-from trueline.estimators.classification.firth import firth_plan, require_binary, run_firth
-from trueline.estimators.classification.separation import warn_if_separated
-from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
-from trueline.estimators.shared.classifier import LinearClassifierBase
-from trueline.estimators.shared.labels import SparseCoefficients
+from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
+from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.svm.constant_column import ConstantColumn
 from trueline.losses import Logistic, Loss, Softmax
+from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
+from trueline.separation.separate import Separability, separate
 from trueline.solution import PendingCertificate, Solution
-from trueline.solvers.base import Options
+from trueline.solvers.base import Facts, Options
+from trueline.solvers.loop import Monitor
+from trueline.solvers.newton.firth import solve_firth
+from trueline.solvers.newton.solver import Newton
 
-__all__ = ["LogisticRegression"]
+__all__ = ["LogisticRegression", "firth_plan", "require_binary", "run_firth", "warn_if_separated"]
+
+# Probabilities this close to 0 or 1 do not come from data that overlap.
+_EXTREME = 25.0
+# The verdict on data of more numbers than this is left to whoever asks for it.
+_MOST_NUMBERS = 20_000_000
+# Names of columns that are listed.
+_MOST_NAMES = 8
+
+
+def warn_if_separated(
+    problem: Problem,
+    solution: Solution,
+    name: str,
+    classes: NDArray[Any],
+    feature_names: NDArray[Any] | None,
+) -> Separability | None:
+    """Warn where the coefficients of an unpenalised fit are on their way to infinity, and prove it.
+
+    If the classes can be separated, even if only as far as some rows lie on the boundary, the
+    objective falls for ever along some direction and coefficients say where the solver stopped (A.
+    Albert, J. A. Anderson, "On the existence of maximum likelihood estimates in logistic regression
+    models", Biometrika 71 (1984) 1-10).
+
+    Returns
+    -------
+    verdict : Separability or None
+        None where scores are moderate, or data too large to be looked at unasked.
+    """
+    if "none" not in problem.penalty.capabilities:
+        return None
+    scores = problem.scores(solution.coef, solution.intercept)
+    spread = np.abs(scores) if scores.shape[1] == 1 else np.ptp(scores, axis=1)
+    if spread.max(initial=0.0) <= _EXTREME:
+        return None
+    n, d = problem.design.shape
+    if n * d * (len(classes) - 1) > _MOST_NUMBERS:
+        said = (
+            f"Scores grew beyond {_EXTREME:g}: the classes may be separated in some direction, "
+            "which trueline.separability(X, y) decides"
+        )
+        _warn(name, said, len(classes))
+        return None
+    verdict = _verdict(problem, classes, feature_names)
+    if verdict.verdict != "not separable":
+        moving = verdict.diverging
+        listed = ", ".join(moving[:_MOST_NAMES])
+        listed += f" and {len(moving) - _MOST_NAMES:,} more" * (len(moving) > _MOST_NAMES)
+        but = "" if verdict.is_separable else ", but for rows on it"
+        said = f"A hyperplane separates the classes{but}. {verdict} On the move: {listed}"
+        _warn(name, said, len(classes))
+    return verdict
+
+
+def _verdict(
+    problem: Problem, classes: NDArray[Any], feature_names: NDArray[Any] | None
+) -> Separability:
+    design, target = problem.design, problem.target
+    X: Any = design.by_rows if hasattr(design, "by_rows") else design.toarray()
+    codes = (target[:, 0] > 0).astype(np.intp) if target.shape[1] == 1 else target.argmax(axis=1)
+    names = [f"x{j}" for j in range(design.shape[1])] if feature_names is None else feature_names
+    return separate(X, codes, classes, problem.fit_intercept, tuple(str(name) for name in names))
+
+
+def _warn(name: str, said: str, n_classes: int) -> None:
+    other = ", or take Firth's correction, penalty='firth'" if n_classes == 2 else ""
+    warnings.warn(
+        f"{name} without a penalty has no finite answer: the likelihood has no maximum, and the "
+        f"coefficients only say where the fit stopped. {said}. Give C a finite value{other}.",
+        ConvergenceWarning,
+        stacklevel=7,
+    )
+
+
+def require_binary(solver: str, n_scores: int) -> None:
+    """Raise ``ValueError`` where the correction is not offered."""
+    if n_scores > 1:
+        raise ValueError(
+            f"penalty='firth' is for two classes, but y has {n_scores}. Wrap the model in "
+            "OneVsRestClassifier."
+        )
+    if solver == "liblinear":
+        raise ValueError(
+            "penalty='firth' has no penalised intercept, which solver='liblinear' stands for. "
+            "Leave solver at 'auto'."
+        )
+
+
+def firth_plan(problem: Problem) -> Plan:
+    """The plan: there is one method."""
+    facts, title = Facts.of(problem), "scoring on the likelihood with Jeffreys' prior"
+    formula = problem.formula.replace(
+        ",  z_i", " - 1/2 log det(sum_i s_i p_i (1 - p_i) a_i a_i^T),  z_i", 1
+    )
+    return Plan.only("firth", title, Newton().cost(facts), formula, facts)
+
+
+def run_firth(problem: Problem, X: Any, options: Options, monitor: Monitor, name: str) -> Solution:
+    """Solve and time it."""
+    begin = time.perf_counter()
+    assert_all_finite(X, input_name="X", estimator_name=name)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
+            solution = solve_firth(problem, options, monitor)
+    except FloatingPointError:
+        raise ValueError(
+            "Squares of X leave the range of double precision. Divide the columns by a power of "
+            "ten first."
+        ) from None
+    solution.seconds = time.perf_counter() - begin
+    return solution
+
 
 Array = NDArray[np.float64]
 

@@ -26,8 +26,7 @@ from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import some_folds
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
-from trueline.selection.folds import fold_weights
-from trueline.selection.metrics import fast_metric
+from trueline.selection.cross_validation import fast_metric, fold_weights
 
 __all__ = ["LogisticRegressionCV"]
 

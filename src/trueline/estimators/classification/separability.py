@@ -14,13 +14,12 @@ from sklearn.utils.validation import _get_feature_names
 
 from trueline.certificates.special.hard_margin import certify_hard_margin
 from trueline.design import SparseDesign
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 from trueline.estimators.shared.validation import check_array
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.margin import MaximumMargin, largest_margin
-from trueline.separation.result import Separability
-from trueline.separation.separate import separate
+from trueline.separation.separate import Separability, separate
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts
 

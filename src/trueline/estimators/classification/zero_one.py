@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import fit_with_callbacks, watch
-from trueline.estimators.shared.labels import (
+from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks, watch
+from trueline.estimators.shared.classifier import (
     encode_declared,
     encode_labels,
     signs_of,
@@ -31,12 +30,10 @@ from trueline.estimators.shared.validation import (
 from trueline.numerics.threads import single_threaded_blas
 from trueline.plan import Candidate, Plan
 from trueline.separation.zero_one import Found, Task, local_search, state
-from trueline.separation.zero_one.branch_and_bound.packing import evaluate
-from trueline.separation.zero_one.branch_and_bound.search import search
+from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, make_ready, search
+from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.margin import widest
-from trueline.separation.zero_one.milp import MARGIN, by_highs
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
-from trueline.separation.zero_one.warmup import make_ready
 from trueline.solvers.base import Cost, Facts
 from trueline.solvers.loop import Event, Monitor
 from trueline.trace import Trace

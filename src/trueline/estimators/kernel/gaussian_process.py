@@ -15,17 +15,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.estimators.kernel.kernel_function import data_text, matrix_text
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.kernel.kernel_function import (
+    check_memory,
+    check_scale,
+    data_text,
+    matrix_text,
+)
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
-from trueline.gaussian_process.likelihood import Likelihood, generic_likelihood
-from trueline.gaussian_process.memory import check_memory
+from trueline.gaussian_process.likelihood import (
+    Likelihood,
+    generic_likelihood,
+    repeated_rows,
+    warn_of_contradictions,
+)
 from trueline.gaussian_process.proof import certify_process
-from trueline.gaussian_process.repeated_rows import repeated_rows, warn_of_contradictions
-from trueline.gaussian_process.scale import check_scale
 from trueline.gaussian_process.search import (
     Found,
     climb_function,

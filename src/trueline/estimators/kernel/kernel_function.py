@@ -1,7 +1,8 @@
-"""Kernel matrices of functions, and their sizes in words."""
+"""Kernel matrices of functions: their values, their sizes in words, and the memory they need."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,18 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _num_samples
 
+from trueline.errors import MemoryNeededError
 from trueline.wording import counted
 
-__all__ = ["data_text", "kernel_matrix", "matrix_text", "recipe_of"]
+__all__ = [
+    "available_bytes",
+    "check_memory",
+    "check_scale",
+    "data_text",
+    "kernel_matrix",
+    "matrix_text",
+    "recipe_of",
+]
 
 
 def recipe_of(model: Any) -> dict[str, Any]:
@@ -116,3 +126,67 @@ def matrix_text(n: int, itemsize: int = 8) -> str:
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{n:,} x {n:,}, {size:.3g} {_UNITS[unit]}"
+
+
+def available_bytes() -> int | None:
+    """Memory that could be allocated now; None where the system does not say.
+
+    Examples
+    --------
+    >>> from trueline.estimators.kernel.kernel_function import available_bytes
+    >>> found = available_bytes()
+    >>> found is None or found > 0
+    True
+    """
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(needed: float, what: str, instead: str) -> None:
+    """Raise :class:`~trueline.errors.MemoryNeededError` if so many bytes are not there.
+
+    Parameters
+    ----------
+    needed : float
+        Bytes.
+    what : str
+        What they are for.
+    instead : str
+        The way out.
+    """
+    available = available_bytes()
+    if available is not None and needed > available:
+        raise MemoryNeededError(
+            f"{what} needs {int(needed):,} bytes ({needed / 1e9:.3g} GB), and {available:,} bytes "
+            f"({available / 1e9:.3g} GB) are available. {instead}"
+        )
+
+
+# Squares, and sums of many of them, stay far from the ends of the range.
+_LARGEST = 1e140
+
+
+def check_scale(values: Any, name: str) -> None:
+    """Refuse values whose squares would overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.kernel.kernel_function import check_scale
+    >>> check_scale(np.array([1e3]), "X")
+    """
+    data = values.data if hasattr(values, "tocsr") else np.asarray(values)
+    if data.dtype.kind == "f" and data.size and float(np.abs(data).max()) > _LARGEST:
+        raise ValueError(
+            f"The squares of the values of {name} overflow in double precision (the largest is "
+            f"{float(np.abs(data).max()):.3g}): divide them by a power of ten."
+        )

@@ -13,29 +13,35 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import (
+    check_memory,
+    check_scale,
     data_text,
     kernel_matrix,
     matrix_text,
     recipe_of,
 )
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     new_rows,
     numeric_target,
     row_weights,
     validate_data,
 )
-from trueline.gaussian_process.equations import (
+from trueline.gaussian_process.kernel_ridge import (
     KernelRidgePath,
     Rotated,
     Undecided,
     certify_equations,
     solve_equations,
 )
-from trueline.gaussian_process.memory import check_memory
-from trueline.gaussian_process.scale import check_scale
 from trueline.guard import Verdict, warn_of_gap
 
 __all__ = ["KernelRidge"]

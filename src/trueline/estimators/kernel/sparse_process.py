@@ -14,17 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.estimators.kernel.kernel_function import data_text
-from trueline.estimators.shared.as_fitted import settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.kernel.kernel_function import check_memory, check_scale, data_text
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters, settings_of
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.gaussian_process.covariance import cross_covariance, diagonal
 from trueline.gaussian_process.inducing import InducingBound, choose_points
 from trueline.gaussian_process.likelihood import Likelihood
-from trueline.gaussian_process.memory import check_memory
 from trueline.gaussian_process.proof import kernel_units
-from trueline.gaussian_process.scale import check_scale
 from trueline.gaussian_process.search import climb_function, maximise
 from trueline.gaussian_process.structure import Structure, recognise
 

@@ -14,23 +14,24 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from trueline.estimators.multiclass.base import BinaryReduction, parts_have
-from trueline.estimators.multiclass.coupling import (
+from trueline.estimators.multiclass.base import (
+    BinaryReduction,
     agreeing,
     couple_least_squares,
     couple_likelihood,
+    parts_have,
 )
-from trueline.estimators.multiclass.linear import planes_of
+from trueline.estimators.multiclass.joint_fits import fit_together
 from trueline.estimators.multiclass.parts import (
     Binary,
     fit_parts,
     is_ours,
+    planes_of,
     scores_of,
     threshold_of,
     update_parts,
 )
-from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.shared.labels import check_labels, encode_declared
+from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 

@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_targ
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
+from trueline.estimators.multiclass.joint_fits import fit_together
 from trueline.estimators.multiclass.parts import Binary, fit_parts, threshold_of, update_parts
-from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.shared.labels import check_labels, encode_declared
+from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import refuse_missing
 

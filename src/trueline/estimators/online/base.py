@@ -14,19 +14,27 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
+from trueline.estimators.online.partial_fit import SingleRows
 from trueline.estimators.online.proof import OnlineProof
-from trueline.estimators.online.rows import SingleRows
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.labels import SparseCoefficients, encode_declared, encode_labels
+from trueline.estimators.shared.classifier import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.shared.parameters import validate_changed
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     keep_columns_of,
     new_rows,
     row_weights,
     validate_data,
 )
-from trueline.online.order import Order, seed_of
-from trueline.online.passes import Penalty, Record, Stopping, Task, averaged, run_passes
+from trueline.online.passes import (
+    Order,
+    Penalty,
+    Record,
+    Stopping,
+    Task,
+    averaged,
+    run_passes,
+    seed_of,
+)
 from trueline.online.rows import Rows, normalised, split_in_two, with_constant
 from trueline.online.rules import Rule
 

@@ -23,14 +23,19 @@ from trueline.estimators.kernel.kernel_function import (
     recipe_of,
 )
 from trueline.estimators.online.proof import lines_of_errors
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.labels import encode_declared, encode_labels, signs_of
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.classifier import encode_declared, encode_labels, signs_of
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, validate_data
-from trueline.online.kernels.dual import dual_pass
-from trueline.online.order import Order, seed_of
-from trueline.online.passes import Record
+from trueline.online.passes import Order, Record, seed_of
+from trueline.online.perceptron_forms import dual_pass
 from trueline.wording import counted
 
 __all__ = ["KernelPerceptron"]

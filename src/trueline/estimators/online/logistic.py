@@ -11,7 +11,7 @@ from scipy.special import expit
 from trueline.estimators.online.base import OnlineClassifier
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
-from trueline.online.kernels.adaptive import adaptive_row
+from trueline.online.adaptive import adaptive_row
 from trueline.online.passes import AdaptiveTask, Stopping, Task, fresh_memory
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 

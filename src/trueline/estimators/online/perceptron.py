@@ -15,10 +15,9 @@ from trueline.estimators.online.base import OnlineClassifier, Outcome
 from trueline.estimators.online.proof import widest_plane
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
-from trueline.online.order import Order
-from trueline.online.passes import DirectTask, Penalty, Stopping, Task, averaged, run_passes
+from trueline.online.passes import DirectTask, Order, Penalty, Stopping, Task, averaged, run_passes
+from trueline.online.perceptron_forms import run_batch, run_pocket, run_textbook, survivors
 from trueline.online.rows import Rows
-from trueline.online.variants import run_batch, run_pocket, run_textbook, survivors
 
 __all__ = ["Perceptron"]
 

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import Run, certify_mistakes
-from trueline.estimators.shared.as_fitted import settings_of
-from trueline.estimators.shared.certified import Certified
-from trueline.estimators.shared.labels import encode_declared, signs_of
+from trueline.estimators.shared.classifier import encode_declared, signs_of
+from trueline.estimators.shared.parameters import settings_of
+from trueline.estimators.shared.report import Certified
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted
 

@@ -1,5 +1,5 @@
 """Regression with squared loss, ridge regression and generalised linear models.
 
-Also what their statistics need: noise variance (``gaussian``), standard errors, rank, offsets. In:
-X and a numeric target. Out: coefficients of all columns, none of them held at zero.
+Also what their statistics need: standard errors, offsets. In: X and a numeric target. Out:
+coefficients of all columns, none of them held at zero.
 """

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.precision import exponents_of
+from trueline.estimators.shared.regressor import GaussianLikelihood
 from trueline.moments import Moments
 from trueline.plan import Plan
 from trueline.problem import MomentsProblem

@@ -1,4 +1,4 @@
-"""Ordinary least squares."""
+"""Ordinary least squares; and the general linear regressor, any loss with any penalty."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
-from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.penalties import NonNegative, NoPenalty, Penalty
+from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
+from trueline.losses import LOSSES, Loss, as_loss
+from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
+from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
+from trueline.solvers.registry import SOLVERS
 
-__all__ = ["LinearRegression"]
+__all__ = ["LinearRegression", "LinearRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -143,3 +146,119 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
                 "squares; fit with solver='svd' to have them."
             )
         return np.sqrt(values)
+
+
+@parameters()
+class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
+    """A linear model for any registered loss and penalty.
+
+    Minimises over w and b::
+
+        sum_i s_i loss(y_i, x_i.w + b) + alpha * penalty(w)
+
+    with the loss and the penalty as written in :mod:`trueline.losses` and
+    :mod:`trueline.penalties` (squared loss is 1/2 (z - y)^2, the l2 penalty 1/2 ||w||^2). Which
+    solvers can minimise which pair, and how the answer is proven, is shown by ``explain(X, y)``.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="squared"
+    penalty : str, Penalty or None, default="l2"
+        A :class:`~trueline.penalties.Penalty` object brings its own strength; ``alpha`` is then
+        not used.
+    alpha : float or array, default=1.0
+        Strength of a penalty given by name; an array of shape (k,) or (d, 1) gives one per target
+        or per coefficient.
+    l1_ratio : float, default=0.5
+        Mixture of the "elastic_net" penalty.
+    fit_intercept : bool, default=True
+    positive : bool, default=False
+        Keep all coefficients at or above zero.
+    solver : str, default="auto"
+        "auto" plans; or the name of any solver that fits the pair.
+    tol : float, default=1e-6
+        For iterative solvers: the gap to prove, relative to the objective of the best constant.
+    max_iter : int, optional
+        Iteration limit; None leaves it to the solver.
+    eta0 : float, optional
+        First step of gradient methods; None computes it from the data.
+    schedule : {"constant", "inverse", "sqrt"}, default="inverse"
+        How the steps of stochastic methods shrink.
+    batch_size : int, default=32
+        Rows per step of "mini_batch".
+    time_limit : float, optional
+        Seconds after which an iterative solver stops.
+    trace : bool, default=False
+        Keep objective and gap of every iteration in ``trace_``.
+    progress : bool, default=False
+        Show a progress bar.
+    random_state : int, RandomState or None
+        For stochastic solvers.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,) or (k, d)
+    intercept_ : float or array of shape (k,)
+    certificate_ : Certificate
+    trace_ : Trace
+    solver_ : str
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import LinearRegressor
+    >>> X = np.arange(10.0).reshape(-1, 1)
+    >>> y = 2 * X.ravel()
+    >>> y[9] = 100.0  # an outlier
+    >>> robust = LinearRegressor(loss="huber", alpha=0.01, tol=1e-9).fit(X, y)
+    >>> bool(abs(robust.coef_[0] - 2) < 0.5), bool(robust.verify(X, y))
+    (True, True)
+    """
+
+    _leaves_out_idle_rows = True
+
+    loss: str | Loss = given("squared", one_of(*LOSSES), Loss)
+    penalty: str | Penalty | None = given("l2", one_of(*PENALTIES), Penalty, None)
+    alpha: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    l1_ratio: float = given(0.5, "[0, 1]")
+    fit_intercept: bool = True
+    positive: bool = False
+    solver: str = given("auto", one_of("auto", *SOLVERS))
+    tol: float = given(1e-6, "[0, inf)")
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    eta0: float | None = given(None, "(0, inf)", None)
+    schedule: str = given("inverse", one_of("constant", "inverse", "sqrt"))
+    batch_size: int = given(32, "int [1, inf)")
+    time_limit: float | None = given(None, "[0, inf)", None)
+    trace: bool = False
+    progress: bool = False
+    random_state: Any = given(None, "random_state")
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        d, k = X.shape[1], Y.shape[1]
+        if alpha.shape not in ((), (1,), (k,), (1, 1), (1, k), (d, 1), (d, k)):
+            raise ValueError(
+                f"alpha has the shape {alpha.shape}: give one number, one per target (shape "
+                f"({k},)), one per coefficient (shape ({d}, 1)) or both (shape ({d}, {k}))."
+            )
+        strength: Any = float(alpha) if alpha.ndim == 0 else alpha
+        penalty = as_penalty(self.penalty, strength, l1_ratio=self.l1_ratio)
+        if self.positive and not isinstance(penalty, NonNegative):
+            penalty = NonNegative(penalty)
+        loss = as_loss(self.loss)
+        return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
+
+    def _options(self) -> Options:
+        return Options(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            eta0=self.eta0,
+            schedule=self.schedule,
+            batch_size=self.batch_size,
+        )

@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    Seen,
+    build_problem,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
+from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.losses import Squared
 from trueline.numerics.precision import residual_doubled, two_product, two_sum

@@ -25,12 +25,14 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.design import DenseDesign
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import Host, LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import Host, LinearEstimator, build_problem, fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase, real_problem
-from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.precision import exponents_of
+from trueline.estimators.shared.regressor import (
+    GaussianLikelihood,
+    LinearRegressorBase,
+    real_problem,
+)
 from trueline.estimators.shared.validation import some_folds
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -38,8 +40,12 @@ from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.edges import edge_notes
-from trueline.selection.folds import fold_problems, held_moments, r2_from_moments
+from trueline.selection.cross_validation import (
+    edge_notes,
+    fold_problems,
+    held_moments,
+    r2_from_moments,
+)
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.solution import PathSolution
 from trueline.solvers.base import Options

@@ -13,8 +13,8 @@ from sklearn.utils import assert_all_finite
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
-from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
+from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber

@@ -1,10 +1,18 @@
-"""What all linear estimators share: input, plan, fit, proof, prediction."""
+"""What all linear estimators share: input, plan, fit, proof, prediction.
+
+A fit may be watched: by scikit-learn's callbacks where it has them (1.9 introduced
+``sklearn.callback`` as experimental, so the import is guarded), by a progress bar everywhere.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,18 +26,17 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
-from trueline.estimators.shared.as_fitted import chosen_by, marked, tied
-from trueline.estimators.shared.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
-from trueline.estimators.shared.parameters import validate_changed
-from trueline.estimators.shared.report import Explanation, in_given_terms
-from trueline.estimators.shared.scaling import (
+from trueline.estimators.shared.parameters import chosen_by, marked, tied, validate_changed
+from trueline.estimators.shared.precision import (
+    certify_rounded,
     exponents_of,
     in_original_units,
+    in_single_precision,
     least_norm,
     rescaled,
     unscaled,
 )
-from trueline.estimators.shared.single_precision import certify_rounded, in_single_precision
+from trueline.estimators.shared.report import Explanation, in_given_terms
 from trueline.estimators.shared.validation import new_rows, row_weights
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
@@ -39,12 +46,128 @@ from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.loop import Event, Monitor
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["Host", "LinearEstimator", "Task", "build_problem"]
+__all__ = [
+    "CallbackSupport",
+    "Host",
+    "LinearEstimator",
+    "Seen",
+    "Task",
+    "build_problem",
+    "fit_with_callbacks",
+    "watch",
+]
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks as fit_with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupport:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def fit_with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Leave the method as it is."""
+        return method
+
+
+class Seen(NamedTuple):
+    """What callbacks are shown of a fit beside its iterations.
+
+    ``X`` and ``y`` are as validated, ``sample_weight`` as given; ``attributes`` makes fitted
+    attributes of coefficients of shape (d, k) and intercepts of shape (k,).
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    attributes: Callable[[Any, Any], dict[str, Any]] = lambda W, b: {}
+
+    def arguments(self) -> dict[str, Any]:
+        """The data, as scikit-learn's hooks take them."""
+        metadata = None
+        if self.sample_weight is not None:
+            weights = np.broadcast_to(np.asarray(self.sample_weight, float), len(self.y))
+            metadata = {"sample_weight": weights}
+        return {"X": self.X, "y": self.y, "metadata": metadata}
+
+
+@contextmanager
+def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Monitor]:
+    """Collect everybody who watches this fit.
+
+    Those are scikit-learn's callbacks (``set_callbacks``), and a progress bar if the estimator
+    has ``progress=True``. With ``seen`` the callbacks also get the data and, at the end, an
+    estimator to evaluate: its fitted attributes must be set before the context is left.
+    """
+    callbacks: list[Callable[[Event], object]] = []
+    limit = getattr(estimator, "time_limit", None)
+    context = None
+    data: dict[str, Any] = {}
+    if getattr(estimator, "_skl_callbacks", None):
+        data = {} if seen is None else seen.arguments()
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, **data)
+        callbacks.append(_Bridge(estimator, context, seen))
+    bar = _Bar() if getattr(estimator, "progress", False) else None
+    if bar is not None:
+        callbacks.append(bar)
+    fitted: dict[str, Any] = {}
+    try:
+        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit))
+        if seen is not None:  # only a fit that came to its end can be evaluated
+            fitted = {**data, "reconstruction_attributes": {}}
+    finally:
+        if bar is not None:
+            bar.close()
+        if context is not None:
+            context.call_on_fit_task_end(estimator=estimator, **fitted)
+
+
+class _Bridge:
+    """Hands every iteration to scikit-learn's callbacks, with the model as it is then."""
+
+    def __init__(self, estimator: Any, context: Any, seen: Seen | None) -> None:
+        self.estimator, self.context, self.seen = estimator, context, seen
+        self.before: dict[str, Any] = {} if seen is None else seen.arguments()
+
+    def __call__(self, event: Event) -> bool:
+        task = self.context.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.before)
+        if self.seen is not None:
+            # Worked out only for callbacks that ask for it.
+            model = partial(self.seen.attributes, event.coef, event.intercept)
+            self.before = {**self.before, "reconstruction_attributes": model}
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, **self.before))
+
+
+class _Bar:
+    """A progress bar in the terminal, with the objective and the proven gap."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=False
+        )
+        self.progress.start()
+        self.task = self.progress.add_task("fitting", total=None)
+
+    def __call__(self, event: Event) -> bool:
+        text = f"iteration {event.iteration}  objective {event.objective:.6g}  gap {event.gap:.2g}"
+        self.progress.update(
+            self.task, description=text, completed=event.iteration, total=event.max_iter
+        )
+        return False
+
+    def close(self) -> None:
+        """Leave the last state on the screen."""
+        self.progress.stop()
+
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline.design import Design, as_design
-from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.precision import exponents_of
 from trueline.guard import Verdict, verdict_of
 from trueline.moments import SharedMoments
 from trueline.plan import Plan

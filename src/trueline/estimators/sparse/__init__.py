@@ -1,5 +1,5 @@
 """Regression that holds coefficients at zero: lasso, elastic net, groups of columns, several tasks.
 
-Single strengths, paths of strengths and searches by cross-validation; ``freedom`` counts the
-degrees of freedom. In: X and a numeric target. Out: sparse coefficients.
+Single strengths, paths of strengths and searches by cross-validation. In: X and a numeric target.
+Out: sparse coefficients.
 """

@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_consistent_length
 
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import numeric_target, some_folds, validate_data
 from trueline.estimators.sparse.elastic_net import ElasticNet
@@ -31,9 +31,14 @@ from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.edges import edge_notes
-from trueline.selection.folds import fold_problems, squared_errors
-from trueline.selection.strengths import largest_correlation, largest_strength, strengths
+from trueline.selection.cross_validation import (
+    edge_notes,
+    fold_problems,
+    largest_correlation,
+    largest_strength,
+    squared_errors,
+    strengths,
+)
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 from trueline.wording import counted

@@ -28,7 +28,7 @@ from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.selection import criteria
-from trueline.selection.strengths import largest_correlation, largest_strength, strengths
+from trueline.selection.cross_validation import largest_correlation, largest_strength, strengths
 from trueline.solvers.base import Options
 from trueline.wording import Readable, counted
 

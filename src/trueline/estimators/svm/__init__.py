@@ -1,5 +1,6 @@
 """Support vector machines, linear and with kernels.
 
-``linear_svc`` and ``linear_svr`` state planned problems; ``svc``, ``svr`` and ``one_class`` run
-sequential minimal optimisation on kernel values. In: X and labels or targets. Out: a margin.
+``linear`` states planned problems; ``svc`` and ``svr`` (with the machine of one class) run
+sequential minimal optimisation on kernel values, and ``multipliers`` judges what it returns. In: X
+and labels or targets. Out: a margin.
 """

@@ -19,12 +19,18 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.special.support_vectors import SupportVectorCertificate
-from trueline.estimators.kernel.kernel_function import data_text, matrix_text
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.kernel.kernel_function import check_memory, data_text, matrix_text
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import check_array, numeric_target, validate_data
-from trueline.estimators.svm.guard import (
+from trueline.estimators.svm.multipliers import (
     FoundMachine,
     PendingProof,
     checked_weights,
@@ -34,9 +40,13 @@ from trueline.estimators.svm.guard import (
     require_range,
     short_indices,
 )
-from trueline.gaussian_process.memory import check_memory
-from trueline.kernels import KernelFunction, KernelSource, kernel_scores
-from trueline.kernels.source import make_source, require_symmetric
+from trueline.kernels import (
+    KernelFunction,
+    KernelSource,
+    kernel_scores,
+    make_source,
+    require_symmetric,
+)
 from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution

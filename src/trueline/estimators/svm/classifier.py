@@ -1,34 +1,183 @@
-"""What the classifiers among the support vector machines share."""
+"""What the classifiers among the kernel machines share: pairs of classes, scores, probabilities.
+
+Pairs are (0, 1), (0, 2), ..., (1, 2), ...; the first class of a pair is the positive one. A support
+vector of class a has its coefficient against class b in row b - 1 if a < b, and in row b otherwise.
+
+Probabilities from scores, calibrated on rows that were left out, in agreement with predict.
+
+For a pair of classes the log-odds of the first one are a function of its score that is zero where
+the score is: slope A above zero and slope B below,
+
+    P(first) = 1 / (1 + exp(-A s))  for s > 0,   1 / (1 + exp(-B s))  for s < 0,   A, B >= 0,
+
+fitted by maximum likelihood to scores out of fold, with the targets of Platt ("Probabilistic
+outputs for support vector machines", 1999), which keep the slopes finite. A sigmoid with a free
+intercept would call rows likely that predict rejects. More than two classes are coupled by the
+second method of Wu, Lin and Weng ("Probability estimates for multi-class classification by pairwise
+coupling", JMLR 5, 2004); where the largest result is not the class that most pairs vote for, both
+exchange places.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.labels import check_labels
+from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
-from trueline.estimators.svm.pairs import Pair, layout, pairs_of, solve_pairwise, votes
-from trueline.estimators.svm.probability import calibrate, probabilities
-from trueline.kernels import KernelSource, kernel_scores
+from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
+from trueline.numerics.threads import run_strands
+from trueline.solvers.smo.engine import WHOLE
 from trueline.solvers.smo.program import DualProgram, DualSolution
 
-__all__ = ["PairwiseClassifier"]
+__all__ = [
+    "Pair",
+    "PairwiseClassifier",
+    "best_slopes",
+    "calibrate",
+    "layout",
+    "pairs_of",
+    "probabilities",
+    "solve_pairwise",
+    "votes",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+
+def pairs_of(k: int) -> Iterator[tuple[int, int]]:
+    """(0, 1), (0, 2), ..., (1, 2), ..."""
+    for a in range(k):
+        for b in range(a + 1, k):
+            yield a, b
+
+
+class Pair(NamedTuple):
+    """Two classes: rows of the first one before those of the second, and what a machine needs."""
+
+    X: Any
+    rows: Index
+    signs: Index
+    box: Array
+    source: KernelSource
+    #: Of the second class and of the first.
+    names: NDArray[Any]
+
+
+class ClassBlocks:
+    """Kernel matrices of pairs of classes, put together from blocks.
+
+    The matrix of a class with itself is part of all its pairs and computed once; that of two
+    classes with each other belongs to one pair alone, and the other half of it is its transpose.
+    """
+
+    def __init__(self, source: KernelSource, members: list[Index]) -> None:
+        self.source, self.members = source, members
+        self.own = [self._block(rows, rows) for rows in members]
+
+    @staticmethod
+    def fits(source: KernelSource, members: list[Index], cache_bytes: float) -> bool:
+        """Whether all blocks, and the matrices of two pairs at a time, fit into so many bytes."""
+        sizes = sorted(len(rows) for rows in members)
+        largest = sizes[-1] + sizes[-2]
+        values = sum(m * m for m in sizes) + 2 * largest**2
+        small = largest <= WHOLE and not isinstance(source, MatrixSource)
+        return small and values * np.dtype(source.dtype).itemsize <= cache_bytes
+
+    def pair(self, a: int, b: int) -> MatrixSource:
+        """The matrix of the rows of class a, then those of class b."""
+        m, n = len(self.members[a]), len(self.members[b])
+        K = np.empty((m + n, m + n), dtype=self.source.dtype)
+        K[:m, :m], K[m:, m:] = self.own[a], self.own[b]
+        self.source.block(self.members[b], self.members[a], K[m:, :m])
+        mirror(K, m)
+        return MatrixSource(K)
+
+    def _block(self, rows: Index, columns: Index) -> NDArray[Any]:
+        out = np.empty((len(rows), len(columns)), dtype=self.source.dtype)
+        self.source.block(rows, columns, out)
+        return out
+
+
+def solve_pairwise(
+    source: KernelSource,
+    codes: Index,
+    k: int,
+    solve: Callable[[Index, Index, KernelSource], DualSolution],
+    cache_bytes: float,
+) -> list[tuple[Index, DualSolution]]:
+    """Rows and solution of each pair; rows are in the order of their classes.
+
+    ``solve`` takes the rows of a pair, those of the first class before those of the second, their
+    signs, and their kernel values.
+    """
+    members = [np.flatnonzero(codes == code) for code in range(k)]
+    blocks = None
+    if k > 2 and ClassBlocks.fits(source, members, cache_bytes):
+        blocks = ClassBlocks(source, members)
+
+    def one(pair: tuple[int, int]) -> tuple[Index, DualSolution]:
+        a, b = pair
+        rows = np.concatenate([members[a], members[b]])
+        signs = np.repeat([1, -1], [len(members[a]), len(members[b])])
+        if k == 2:  # rows are in the order of their classes: two classes are the whole source
+            part = source
+        else:
+            part = source.subset(rows) if blocks is None else blocks.pair(a, b)
+        return rows, solve(rows, signs, part)
+
+    pairs = list(pairs_of(k))
+    if len(pairs) == 1:
+        return [one(pairs[0])]
+    halves = [pairs[0::2], pairs[1::2]]
+    done = run_strands(lambda some: [one(pair) for pair in some], halves)
+    found: list[Any] = [None] * len(pairs)
+    found[0::2], found[1::2] = done[0], done[1]
+    return found
+
+
+def layout(
+    betas: list[tuple[Index, Array]], codes: Index, k: int
+) -> tuple[Index, Array, NDArray[np.int32]]:
+    """Support vectors by class, their coefficients of shape (k - 1, m), and how many each has."""
+    n = len(codes)
+    table = np.zeros((k - 1, n))
+    for (a, b), (rows, beta) in zip(pairs_of(k), betas):
+        first = codes[rows] == a
+        table[b - 1, rows[first]] = beta[first]
+        table[a, rows[~first]] = beta[~first]
+    used = (table != 0).any(axis=0)
+    support = np.concatenate([np.flatnonzero(used & (codes == code)) for code in range(k)])
+    counts = np.array([int((used & (codes == code)).sum()) for code in range(k)], dtype=np.int32)
+    return support, table[:, support], counts
+
+
+def votes(scores: Array, k: int) -> Index:
+    """How many pairs each class wins; a score above zero is a vote for the first of a pair."""
+    won = np.zeros((len(scores), k), dtype=np.intp)
+    for number, (a, b) in enumerate(pairs_of(k)):
+        positive = scores[:, number] > 0
+        won[:, a] += positive
+        won[:, b] += ~positive
+    return won
 
 
 def _offers_probabilities(machine: Any) -> bool:
@@ -325,3 +474,103 @@ class PairwiseClassifier(ClassifierMixin, Host):
         if sp.issparse(self.support_vectors_):
             return sp.csr_matrix(sp.csr_array(coef) @ sp.csr_array(self.support_vectors_))
         return coef @ self.support_vectors_
+
+
+_FOLDS = 5
+_SURE = 1e-7
+
+
+def calibrate(machine: Any, X: Any, codes: Index, weights: Array) -> tuple[Array, Array]:
+    """Slopes of each pair, with a minus sign as Platt writes them."""
+    k = len(machine.classes_)
+    slopes = np.empty((2, k * (k - 1) // 2))
+    for number, (a, b) in enumerate(pairs_of(k)):
+        rows = np.flatnonzero(((codes == a) | (codes == b)) & (weights > 0))
+        is_first = codes[rows] == a
+        scores = _scores_out_of_fold(machine, X, rows, codes[rows], weights[rows])
+        slopes[:, number] = best_slopes(scores, is_first, weights[rows])
+    return -slopes[0], -slopes[1]
+
+
+def _scores_out_of_fold(machine: Any, X: Any, rows: Index, codes: Index, weights: Array) -> Array:
+    """Scores of the first class from machines that have not seen the row."""
+    scores = np.zeros(len(rows))
+    smallest = int(np.unique(codes, return_counts=True)[1].min())
+    if smallest < 2:
+        # Nothing can be left out of a class of one row: its own scores must do.
+        everything = np.arange(len(rows))
+        return machine._scores_of_pair(X, rows, codes, weights, everything, everything)
+    folds = StratifiedKFold(min(_FOLDS, smallest), shuffle=True, random_state=machine.random_state)
+    for learned, left_out in folds.split(rows, codes):
+        scores[left_out] = machine._scores_of_pair(X, rows, codes, weights, learned, left_out)
+    return scores
+
+
+def best_slopes(scores: Array, is_first: NDArray[np.bool_], weights: Array) -> tuple[float, float]:
+    """Both slopes by maximum likelihood; each side has one, so both are problems of one number."""
+    positive, negative = float(weights[is_first].sum()), float(weights[~is_first].sum())
+    target = np.where(is_first, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    usual = _slope(scores, target, weights, 1.0)
+    above, below = scores > 0, scores < 0
+    return (
+        _slope(scores[above], target[above], weights[above], usual),
+        _slope(scores[below], target[below], weights[below], usual),
+    )
+
+
+def _slope(scores: Array, target: Array, weights: Array, otherwise: float) -> float:
+    """The slope A >= 0 of log-odds A s that makes the targets most likely, by Newton's method.
+
+    The derivative of the likelihood is monotone in A: bisection guards the steps.
+    """
+    size = float(np.abs(scores).max(initial=0.0))
+    if size == 0.0 or not weights.any():
+        return otherwise
+
+    def derivative(A: float) -> float:
+        return float(weights @ (scores * (target - expit(A * scores))))
+
+    low, high = 0.0, 1.0 / size
+    if derivative(0.0) <= 0.0:
+        return 1e-6 / size  # no evidence at all: barely more likely than not
+    while derivative(high) > 0.0 and high < 1e6 / size:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if derivative(middle) > 0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def probabilities(scores: Array, A: Array, B: Array, predicted: Index) -> Array:
+    """Probabilities of the classes from the scores of the first class of each pair."""
+    first = expit(-np.where(scores > 0, A, B) * scores)
+    first = np.clip(first, _SURE, 1 - _SURE)
+    if scores.shape[1] == 1:
+        return np.column_stack([first, 1 - first])
+    k = int((1 + math.isqrt(1 + 8 * scores.shape[1])) // 2)
+    coupled = _coupled(first, k)
+    rows = np.arange(len(scores))
+    top = coupled.argmax(axis=1)
+    best, given = coupled[rows, top], coupled[rows, predicted]
+    coupled[rows, top], coupled[rows, predicted] = given, best
+    return coupled
+
+
+def _coupled(first: Array, k: int) -> Array:
+    """p that minimises sum over pairs of (r_ba p_a - r_ab p_b)^2 on the simplex."""
+    m = len(first)
+    r = np.zeros((m, k, k))
+    for number, (a, b) in enumerate(pairs_of(k)):
+        r[:, a, b], r[:, b, a] = first[:, number], 1 - first[:, number]
+    Q = -r.transpose(0, 2, 1) * r
+    index = np.arange(k)
+    Q[:, index, index] = (r**2).sum(axis=1)
+    # Stationarity with a multiplier for the sum: [Q e; e' 0] [p; b] = [0; 1].
+    system = np.zeros((m, k + 1, k + 1))
+    system[:, :k, :k] = Q
+    system[:, :k, k] = system[:, k, :k] = 1.0
+    right = np.zeros((m, k + 1, 1))
+    right[:, k, 0] = 1.0
+    p = np.linalg.solve(system, right)[:, :k, 0]
+    p = np.maximum(p, 0.0)
+    return p / p.sum(axis=1, keepdims=True)

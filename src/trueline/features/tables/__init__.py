@@ -4,12 +4,10 @@
 module             holds
 =================  ================================================================
 ``columns``        a column of any DataFrame as Arrow, and what it seems to be
-``encoders``       numbers, booleans and texts: what is learned of them
-``categories``     categories, few or many
-``dates``          dates and times
+``encoders``       what is learned of a column: numbers, categories, dates, texts
 ``assembly``       blocks of columns into one matrix, without copies in between
-``leakage``        whether a column gives the target away
-``transformer``    ``TableFeatures``
-``design``         ``design_matrix``
+``transformer``    ``TableFeatures`` and ``design_matrix``
 =================  ================================================================
+
+In: a DataFrame or a dict of columns. Out: a matrix of numbers with names for its columns.
 """

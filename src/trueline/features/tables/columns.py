@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TableError, require
-from trueline.table.numbers import MISSING, first_other, read_numbers
+from trueline.table.columns import MISSING, first_other, read_numbers
 
 __all__ = ["KINDS", "TableColumn", "are_codes", "find_column", "guess_kind", "read_columns"]
 

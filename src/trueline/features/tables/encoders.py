@@ -1,13 +1,13 @@
-"""What a column of a table becomes: the interface, numbers and booleans.
+"""What a column of a table becomes: numbers, booleans, texts, categories, dates.
 
 An encoder is what was learned of one column. It names the columns it makes, and turns the column of
-another table into blocks in the same way.
-
-Free text in a table.
+another table into blocks in the same way. Categories get a column per level, as many as pay; dates
+and times a trend, the season, the day of the week and the time of day.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,11 +19,30 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from trueline.errors import TableError
+from trueline.errors import TableError, require
 from trueline.features.tables.assembly import Block, Codes, Entries, Values
-from trueline.features.tables.columns import TableColumn
+from trueline.features.tables.columns import TableColumn, are_codes
+from trueline.table.columns import (
+    DAY,
+    NOTHING,
+    WEEKDAYS,
+    YEAR,
+    day_text,
+    read_moment,
+    wave,
+    weekday,
+)
 
-__all__ = ["Booleans", "Encoder", "Numbers", "Texts", "indicator"]
+__all__ = [
+    "Booleans",
+    "Categories",
+    "Dates",
+    "Encoder",
+    "Numbers",
+    "Texts",
+    "indicator",
+    "instants",
+]
 
 
 class Encoder(ABC):
@@ -234,3 +253,216 @@ class Texts(Encoder):
         if self.missing_share > 0:
             made.append(indicator(column.missing))
         return made
+
+
+@dataclass
+class Categories(Encoder):
+    """One column per level that is frequent enough; the rest shares one column, or hashed ones.
+
+    Attributes
+    ----------
+    levels : list of str
+        Those with a column of their own, in alphabetical order.
+    other : int
+        Number of columns that the remaining levels share: none, one, or as many as hashes.
+    """
+
+    name: str
+    levels: list[str]
+    other: int
+    hashed: bool
+    has_missing: bool
+    unknown: str
+    share: float
+    kind: str = "category"
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def learn(
+        cls,
+        column: TableColumn,
+        *,
+        min_count: int,
+        max_levels: int,
+        n_hashed: int,
+        unknown: str,
+        drop_first: bool,
+    ) -> Categories:
+        """Which levels have a column."""
+        codes, texts = column.coded
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+        # The most frequent ones, of equals the first in the alphabet; stable between runs.
+        order = sorted(np.flatnonzero(counts), key=lambda i: (-counts[i], texts[i]))
+        kept = [i for i in order if counts[i] >= min_count][:max_levels]
+        levels = sorted(texts[i] for i in kept)
+        shared, has_missing = len(order) - len(kept), bool((codes < 0).any())
+        notes = [] if not shared else [f"{shared:,} rare levels share {n_hashed or 1} columns"]
+        if drop_first and len(levels) > 1:
+            notes.append(f"compared to {levels.pop(0)!r}")
+        other = n_hashed or int(shared > 0)
+        if are_codes(texts):
+            notes.append(
+                f"digits in texts are taken as codes, columns={{{column.name!r}: 'number'}} reads "
+                "them as numbers"
+            )
+        if has_missing:
+            notes.append(f"{(codes < 0).mean():.1%} missing")
+        covered = float(np.isin(codes, kept).mean()) if drop_first else 1.0
+        return cls(
+            column.name, levels, other, n_hashed > 0, has_missing, unknown, covered, notes=notes
+        )
+
+    @property
+    def names(self) -> list[str]:
+        names = [f"{self.name}={level}" for level in self.levels]
+        if self.hashed:
+            names += [f"{self.name}=(other, hash {k})" for k in range(self.other)]
+        elif self.other:
+            names.append(f"{self.name}=(other)")
+        return names + [f"{self.name}=(missing)"] * self.has_missing
+
+    @property
+    def entries(self) -> float:
+        return self.share
+
+    def blocks(self, column: TableColumn) -> list[Block]:
+        codes, texts = column.coded
+        place = np.array([*self._places(texts), self._missing_place], dtype=np.int32)
+        return [Codes(place[codes], len(self.levels) + self.other + self.has_missing)]
+
+    @property
+    def _missing_place(self) -> int:
+        return len(self.levels) + self.other if self.has_missing else -1
+
+    def _places(self, texts: list[str]) -> NDArray[np.int32]:
+        """The column of each text."""
+        known = {level: i for i, level in enumerate(self.levels)}
+        places = np.array([known.get(text, -1) for text in texts], dtype=np.int32)
+        strange = np.flatnonzero(places < 0)
+        if self.unknown == "error" and len(strange) and not self.other:
+            raise TableError(
+                f"Column {self.name!r} holds {texts[strange[0]]!r}, which fit has not seen. It "
+                f"knows {len(self.levels):,} levels: {', '.join(self.levels[:8])}. "
+                "unknown='ignore' leaves all of their columns at zero."
+            )
+        if self.hashed:
+            from sklearn.utils import murmurhash3_32  # stable between processes, unlike hash()
+
+            for i in strange:
+                bucket = murmurhash3_32(texts[i], positive=True) % self.other
+                places[i] = len(self.levels) + bucket
+        elif self.other:
+            places[strange] = len(self.levels)
+        return places
+
+
+# Share of the range beyond its ends about which nothing is said: every fold of a cross-validation
+# lacks some of the first and last days.
+_MARGIN = 0.1
+
+
+def instants(column: TableColumn) -> NDArray[np.int64]:
+    """Microseconds since 1970 in local time, a very negative number where missing.
+
+    Texts in ISO form count as dates; texts that cannot be read, and days that no calendar has, are
+    missing. Microseconds reach 290,000 years in either direction.
+    """
+    pa, pc = require("pyarrow", "tables"), require("pyarrow.compute", "tables")
+    values = column.arrow
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        if getattr(values.type, "tz", None):
+            values = pc.local_timestamp(values)  # weekdays and hours are those of the clock there
+        micro = pc.cast(pc.cast(values, pa.timestamp("us"), safe=False), pa.int64())
+        return pc.fill_null(micro, NOTHING).to_numpy(zero_copy_only=False)
+    codes, texts = column.coded
+    read = np.array([*(read_moment(text) for text in texts), NOTHING], dtype=np.int64)
+    return read[codes]
+
+
+@dataclass
+class Dates(Encoder):
+    """Years since the first date of ``fit``, waves of the year, weekdays, and waves of the day."""
+
+    name: str
+    first: int
+    last: int
+    outside: str
+    mean_years: float
+    weekdays: bool
+    clock: bool
+    missing_share: float
+    kind: str = "date"
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def learn(cls, column: TableColumn, outside: str) -> Dates:
+        """The range, and which parts vary."""
+        moments = instants(column)
+        present = moments[moments != NOTHING]
+        if not len(present):
+            raise TableError(
+                f"Column {column.name!r} holds no date that can be read. Dates in texts must look "
+                "like 2024-05-31 or 2024-05-31 18:30."
+            )
+        first, last = int(present.min()), int(present.max())
+        weekdays = bool(len(np.unique(weekday(present[:10_000]))) > 1)
+        share = 1.0 - len(present) / len(moments)
+        notes = [f"from {day_text(first)} to {day_text(last)}"]
+        notes += [f"{share:.1%} missing"] if share else []
+        mean = float((present - first).mean() / YEAR)
+        clock = bool((present % DAY).any())
+        return cls(column.name, first, last, outside, mean, weekdays, clock, share, notes=notes)
+
+    @property
+    def names(self) -> list[str]:
+        parts = [f"years since {day_text(self.first)}", "sin(year)", "cos(year)"]
+        parts += ["sin(day)", "cos(day)"] * self.clock
+        parts += list(WEEKDAYS) * self.weekdays
+        return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
+            self.missing_share > 0
+        )
+
+    @property
+    def entries(self) -> float:
+        return 3.0 + 2.0 * self.clock + self.weekdays + self.missing_share
+
+    def blocks(self, column: TableColumn) -> list[Block]:
+        moments = instants(column)
+        missing = moments == NOTHING
+        self._look_outside(moments, missing)
+        made: list[Block] = [Values(partial(self._years, moments, missing))]
+        waves: list[Any] = [np.sin, np.cos]
+        made += [Values(partial(_wave, f, moments, missing, YEAR)) for f in waves]
+        if self.clock:
+            made += [Values(partial(_wave, f, moments, missing, DAY)) for f in waves]
+        if self.weekdays:
+            made.append(Codes(np.where(missing, np.int32(-1), weekday(moments)), 7))
+        if self.missing_share > 0:
+            made.append(indicator(missing))
+        return made
+
+    def _look_outside(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> None:
+        """Refuse dates outside the range, or warn of those far outside."""
+        margin = int(_MARGIN * (self.last - self.first)) if self.outside == "clip" else 0
+        beyond = ~missing & ((moments < self.first - margin) | (moments > self.last + margin))
+        if self.outside == "extrapolate" or not beyond.any():
+            return
+        said = (
+            f"{int(beyond.sum()):,} dates of column {self.name!r} lie outside the range seen by "
+            f"fit, {day_text(self.first)} to {day_text(self.last)}"
+        )
+        if self.outside == "error":
+            raise TableError(f"{said}. dates_outside='clip' moves the trend to the end of it.")
+        warnings.warn(f"{said}: their trend is that of its end.", UserWarning, stacklevel=2)
+
+    def _years(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+        if self.outside == "clip":
+            moments = np.clip(moments, self.first, self.last)
+        years = (moments.astype(np.float64) - self.first) / YEAR
+        return np.where(missing, self.mean_years, years)
+
+
+def _wave(
+    f: Any, moments: NDArray[np.int64], missing: NDArray[np.bool_], period: float
+) -> NDArray[np.float64]:
+    return np.where(missing, 0.0, wave(f, moments, period))

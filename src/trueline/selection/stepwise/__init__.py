@@ -4,14 +4,6 @@ In: moments of the rows, and which columns may move together. Out: the columns o
 the criterion there.
 """
 
-from trueline.selection.stepwise.books import (
-    StepwiseExplanation,
-    Watcher,
-    name_of,
-    purpose,
-    table_of_steps,
-)
-from trueline.selection.stepwise.folds import about, fold_tableaux
 from trueline.selection.stepwise.forward import (
     ForwardPath,
     PartialCholesky,
@@ -19,15 +11,22 @@ from trueline.selection.stepwise.forward import (
     gram_columns,
 )
 from trueline.selection.stepwise.pricing import Pricing
+from trueline.selection.stepwise.report import (
+    StepwiseExplanation,
+    Watcher,
+    name_of,
+    purpose,
+    table_of_steps,
+)
 from trueline.selection.stepwise.search import (
     DIRECTIONS,
     FitScorer,
     HeldOutScorer,
     Search,
     Selection,
+    make_terms,
 )
-from trueline.selection.stepwise.tableau import Outlook, Tableau
-from trueline.selection.stepwise.terms import make_terms
+from trueline.selection.stepwise.tableau import Outlook, Tableau, about, fold_tableaux
 
 __all__ = [
     "DIRECTIONS",

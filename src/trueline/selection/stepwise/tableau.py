@@ -1,4 +1,4 @@
-r"""The sweep tableau: least squares on a set S of columns, and on every set that differs by a few.
+"""The sweep tableau: least squares on a set S of columns, and on every set that differs by a few.
 
 From moments about the means, with G the Gram matrix, c the cross products and h the square of the
 target, the symmetric tableau of a set S of columns (N are the others) holds
@@ -22,19 +22,25 @@ exchange of g makes it
     T_yy - 2 m.T_gy + m.T_gg m,        m = K^{-1} M_gy,
 
 because an exchange replaces z_j by z_j - z_g X_j, and z_g by sign z_g K^{-1}.
+
+Tableaux of folds: trained on some rows, judged on the others, from moments alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from trueline.moments import Moments
+from trueline.moments import Moments, SharedMoments
+from trueline.problem import Problem
+from trueline.selection.cross_validation import fold_weights
 
-__all__ = ["Outlook", "Tableau", "dependent_below", "rounding_floor"]
+__all__ = ["Outlook", "Tableau", "about", "dependent_below", "fold_tableaux", "rounding_floor"]
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -320,3 +326,33 @@ def _restricted(moments: Moments, columns: Columns) -> Moments:
         cross=moments.cross[columns],
         x_size=moments.x_size[columns],
     )
+
+
+def about(moments: Moments, fit_intercept: bool) -> Moments:
+    """About the means with an intercept, about zero without."""
+    return moments if fit_intercept else moments.about_zero()
+
+
+def fold_tableaux(
+    problem: Problem, splits: Sequence[tuple[Any, Any]], strength: float = 0.0
+) -> tuple[list[Tableau], list[Moments], Moments]:
+    """A tableau per fold, the moments of its test rows about their means, and those of all rows.
+
+    Any splitter will do: rows may be in neither part of a fold, or in several test parts.
+    """
+    splits = list(splits)
+    rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
+    shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
+    tableaux, helds = [], []
+    for weights, (_, test) in zip(rows, splits):
+        train, held = shared.kept(weights), shared.left_out(weights, test)
+        if held is None:
+            s = None if problem.weights is None else problem.weights[test]
+            held = Moments.from_rows(problem.design.take(test), problem.target[test], s)
+        tableaux.append(
+            Tableau(
+                about(train, problem.fit_intercept), about(held, problem.fit_intercept), strength
+            )
+        )
+        helds.append(held)
+    return tableaux, helds, shared.total

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 from trueline.numerics.threads import run_strands
-from trueline.separation.zero_one.loops import orthogonalise, sort_order
+from trueline.separation.zero_one.conflicts import orthogonalise, sort_order
 from trueline.separation.zero_one.problem import Task
 
 __all__ = ["enumerate_circles", "enumeration_seconds"]

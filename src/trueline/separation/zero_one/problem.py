@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.branch_and_bound.exact import integer_rows
-from trueline.separation.zero_one.branch_and_bound.packing import Rows
+from trueline.separation.zero_one.conflicts import Rows
+from trueline.separation.zero_one.exact import integer_rows
 
 __all__ = ["Task", "integers_of", "state"]
 

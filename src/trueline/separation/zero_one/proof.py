@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.losses import ZeroOne
 from trueline.penalties import NoPenalty
-from trueline.separation.zero_one.branch_and_bound.exact import is_conflict
-from trueline.separation.zero_one.branch_and_bound.packing import (
+from trueline.separation.zero_one.conflicts import (
     Conflicts,
     Doubts,
     arrange,
@@ -25,8 +24,9 @@ from trueline.separation.zero_one.branch_and_bound.packing import (
     fresh_conflicts,
     pack,
 )
-from trueline.separation.zero_one.branch_and_bound.simplex import FEASIBLE
+from trueline.separation.zero_one.exact import is_conflict
 from trueline.separation.zero_one.problem import Task, integers_of
+from trueline.separation.zero_one.simplex import FEASIBLE
 
 __all__ = ["Claims", "Packing", "certify", "errors_of", "pack_root", "separating"]
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.kernels.scores import gather, mirror
-from trueline.kernels.source import KernelSource, MatrixSource
+from trueline.kernels import KernelSource, MatrixSource, gather, mirror
 from trueline.numerics.threads import run_strands
 from trueline.solvers.smo.inner import Way, add_rows, largest_error, largest_score, solve_pairs
 from trueline.solvers.smo.polish import polished

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.kernels.source import KernelSource
+from trueline.kernels import KernelSource
 from trueline.solvers.smo.inner import Way, largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels
 from trueline.trace import Trace

@@ -1,0 +1,122 @@
+"""Parts of linear models about their columns: the rank, and an intercept as a constant column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.design import AugmentedDesign, Design, as_design
+from trueline.estimators.shared.base import Host
+from trueline.solution import Solution
+from trueline.solvers.least_squares.normal_equations import orthogonal_complement
+
+__all__ = ["ColumnRank", "ConstantColumn", "require_price", "with_constant", "with_constant_column"]
+
+Array = NDArray[np.float64]
+
+
+class ColumnRank(Host):
+    """Adds ``rank_`` and ``null_space_``, where the solver determined them and no penalty chose."""
+
+    n_features_in_: int
+    solver_: str
+    _row_space: Array | None
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        """Remember the rank of this fit, and nothing of the one before."""
+        super()._keep_of(problem, solution)
+        for name in ("rank_", "_row_space"):
+            self.__dict__.pop(name, None)
+        penalty = problem.penalty
+        is_free = "none" in penalty.capabilities
+        is_free = is_free or not (np.any(penalty.curvature) or np.any(penalty.linear))
+        if solution.rank is not None and is_free:
+            self.rank_, self._row_space = solution.rank, solution.row_space
+
+    @property
+    def null_space_(self) -> Array:
+        """An orthonormal basis of the directions that the data do not determine."""
+        check_is_fitted(self)
+        if not hasattr(self, "rank_"):
+            raise AttributeError(
+                f"The rank of the columns was not determined: there is a penalty, or "
+                f"solver_={self.solver_!r} on so many columns does without it."
+            )
+        if self._row_space is None:
+            return np.zeros((self.n_features_in_, 0))
+        return orthogonal_complement(self._row_space)
+
+
+def with_constant(X: Any, size: float) -> Design:
+    """The design of [X, size 1], without a copy of X."""
+    return AugmentedDesign(as_design(X), float(size))
+
+
+def with_constant_column(X: Any, size: float) -> Any:
+    """[X, size 1] as an array or a sparse matrix, for whoever checks a certificate about it."""
+    X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    constant = np.full((X.shape[0], 1), float(size))
+    return sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
+
+
+def apart(W: NDArray[Any], size: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Coefficients of shape (d, k) and intercepts of shape (k,), from those with the constant."""
+    return W[:-1], (W[-1] * size).astype(W.dtype)
+
+
+def together(W: Array, b: Array, size: float) -> tuple[Array, Array]:
+    """The other way round; no intercept beside them is left."""
+    return np.vstack([W, b / size]), np.zeros(W.shape[1])
+
+
+class ConstantColumn(Host):
+    """An intercept that may be such a coefficient, penalised like all others, as in LIBLINEAR."""
+
+    fit_intercept: bool
+    intercept_scaling: Any
+
+    @property
+    def _penalises_intercept(self) -> bool:
+        """Whether it is; else it stands beside the coefficients."""
+        return self.fit_intercept
+
+    def _with_constant(self, X: Any) -> Design:
+        return with_constant(X, self.intercept_scaling)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        if self._penalises_intercept:
+            W, b = apart(W, self.intercept_scaling)
+        return super()._fitted_attributes(W, b, y_ndim, self.fit_intercept)
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        W, b = super()._coefficients()
+        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
+
+    def _verified_design(self, X: Any) -> Any:
+        """With the constant column, where the certificate is about it."""
+        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
+
+
+_SMALLEST, _LARGEST = 1e-90, 1e90
+
+
+def require_price(C: float, largest: float) -> None:
+    """Raise if C, or C times the largest sample weight, cannot be squared.
+
+    Parameters
+    ----------
+    C : float
+    largest : float
+        C times the largest sample weight.
+    """
+    if not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(
+            f"C={C:.3g} times the largest sample weight is {largest:.3g}: its square leaves the "
+            "range of double precision. Bring C, or the weights, nearer to one."
+        )
