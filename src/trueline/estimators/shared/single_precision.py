@@ -13,7 +13,7 @@ from trueline.guard import is_about
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.least_squares.cholesky import PendingProof
-from trueline.solvers.least_squares.quadratic import evidence_at, evidence_from_moments
+from trueline.solvers.least_squares.normal_equations import evidence_at, evidence_from_moments
 
 __all__ = ["certify_rounded", "in_single_precision"]
 
