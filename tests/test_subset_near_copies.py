@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from exact import fractions, moments
 from trueline import BestSubset, L0Regression
-from trueline.best_subset.doubled import (
+from trueline.best_subset.elimination import (
     best_few_doubled,
     centred_products,
     eliminate_doubled,

@@ -12,7 +12,7 @@ from exact import fractions, moments
 from trueline.best_subset import best_subsets, state
 from trueline.best_subset import node as node_module
 from trueline.best_subset.relaxation import proven_bound
-from trueline.best_subset.rounding import allowance, least_of_all, lowered
+from trueline.best_subset.statement import allowance, least_of_all, lowered
 from trueline.design import as_design
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
@@ -131,7 +131,7 @@ def test_the_claim_is_about_the_support_that_was_found():
 
 @pytest.mark.parametrize("few", [500, 0], ids=["eigenvalues", "tried out"])
 def test_no_eigenvalue_lies_below_what_is_known_of_all(few, monkeypatch):
-    monkeypatch.setattr("trueline.best_subset.rounding._FEW", few)
+    monkeypatch.setattr("trueline.best_subset.statement._FEW", few)
     X = np.random.default_rng(1).standard_normal((40, 10))
     task, columns = task_of(X)
     actual = np.linalg.eigvalsh(task.gram)[0]

@@ -41,9 +41,13 @@ from .adapter import ask
 from .truth import optimum_of, refute
 
 N, D = 14, 3
-PROVERS = ("trueline.certificates", "trueline.gaussian_process.proof", "trueline.best_subset.proof")
+PROVERS = (
+    "trueline.certificates",
+    "trueline.gaussian_process.proof",
+    "trueline.best_subset.statement",
+)
 PROVERS += ("trueline.separation.margin", "trueline.separation.zero_one.proof")
-PROVERS += ("trueline.solvers.block_coordinate_descent.proof",)
+PROVERS += ("trueline.solvers.block_coordinate_descent.solver",)
 PROVERS += ("trueline.gaussian_process.kernel_ridge", "trueline.gaussian_process.inducing")
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from malformed import assert_refused
 
-import trueline.best_subset.proof as prover
+import trueline.best_subset.statement as prover
 from trueline import BestSubset, L0Regression
 from trueline.check import Verdict, verify
 from trueline.losses import Absolute, Huber

@@ -451,7 +451,7 @@ def test_an_interruption_before_the_search_keeps_the_first_support(monkeypatch):
         raise KeyboardInterrupt
 
     X, y = rows(noise=0.1)
-    monkeypatch.setattr("trueline.best_subset.sequence.many_starts", interrupted)
+    monkeypatch.setattr("trueline.best_subset.search.many_starts", interrupted)
     with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) before"):
         model = BestSubset(k=[2, 3]).fit(X, y)
     assert model.support_.tolist() == [0, 1, 2]
@@ -476,7 +476,7 @@ def test_bounds_of_sizes_that_were_not_reached_are_those_of_the_relaxation():
 
 
 def test_a_warning_says_which_sizes_are_open(monkeypatch):
-    from trueline.best_subset import sequence
+    from trueline.best_subset import search as sequence
 
     search = sequence.search
 

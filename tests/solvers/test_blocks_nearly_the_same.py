@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from trueline import MultiTaskElasticNet, MultiTaskLasso, MultiTaskLassoCV
-from trueline.solvers.block_coordinate_descent.restricted import RestrictedBlocks
+from trueline.solvers.block_coordinate_descent.working_set import RestrictedBlocks
 
 
 def spectra(n=60, d=40, k=3, seed=0):

@@ -14,8 +14,10 @@ from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.dual_coordinate_ascent.rows import occurring_columns
 from trueline.solvers.iterative import best_constant
-from trueline.solvers.piecewise_linear.interior_point.compressed import CompressedProgram
-from trueline.solvers.piecewise_linear.interior_point.levels import is_for_levels
+from trueline.solvers.piecewise_linear.interior_point.sparse_rows import (
+    CompressedProgram,
+    is_for_levels,
+)
 
 
 def narrow(n: int = 5000, d: int = 210, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:

@@ -15,8 +15,14 @@ from trueline.losses import Logistic, Softmax, SquaredHinge
 from trueline.penalties import ElasticNet
 from trueline.problem import Problem
 from trueline.solvers.proximal_newton.columns import ColumnDescent
-from trueline.solvers.proximal_newton.kernels import scale_about_means, solve_face, solve_model
-from trueline.solvers.proximal_newton.models import CoupledHessian, least_penalised, solve_gram
+from trueline.solvers.proximal_newton.models import (
+    CoupledHessian,
+    least_penalised,
+    scale_about_means,
+    solve_face,
+    solve_gram,
+    solve_model,
+)
 
 
 def _rows(n=400, d=60, seed=0):

@@ -33,13 +33,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.best_subset.doubled import (
+from trueline.best_subset.elimination import (
+    DEPENDENT,
     DEPENDENT_DOUBLED,
     UNIT,
+    best_few,
     best_few_doubled,
+    eliminate,
     eliminate_doubled,
+    gain_of,
 )
-from trueline.best_subset.elimination import DEPENDENT, best_few, eliminate, gain_of
 from trueline.best_subset.exchange import independent
 from trueline.best_subset.relaxation import Relaxed, climb, relax, uniform_diagonal
 

@@ -1,34 +1,72 @@
-r"""The problem of a search, from the moments of the rows.
+r"""The problem of a search from the moments of the rows, what rounding may do to it, and its proof.
 
     minimise    1/2 sum_i s_i (y_i - x_i.w - b)^2 + l2/2 ||w||^2 + alpha ||w||_0,    ||w||_0 <= k
 
 is a quadratic function of w once the best intercept is put in. Columns are scaled so that the
 diagonal of the Gram matrix (with l2) is one: supports and values do not change, rounding does.
+
+Rounding can move the bound of a search. A search works on sums in double precision. Columns are
+scaled to norm one, so that every entry of the Gram matrix and (relative to the norm of the target)
+of the cross products is off by at most some ``unit``: the rounding of the moments, and that of
+eliminating k columns, which by backward analysis is that of another Gram matrix, no more than (k +
+2) eps away (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed. (2002), theorem
+10.3). Bounds of relaxations allow for their own sums
+(:func:`trueline.best_subset.relaxation.proven_bound`). With C = 1/2 y'y, coefficients w on k
+columns whose correlation matrix has no eigenvalue below l that fit better than none have ||w||_1 <=
+sqrt(2 k C / l), and the value of w differs between the two sets of sums by no more than
+
+    unit ( ||w||_1 sqrt(2 C) + 1/2 ||w||_1^2 )  <=  C unit ( 2 sqrt(k/l) + k/l ),
+
+and by C raised / l where eigenvalues have been raised by ``raised``. So a bound is lowered by this
+much before it is claimed, where some l is known for all supports; where none is, the claim is about
+supports without smaller eigenvalues than a stated l.
+
+The certificate of a search has its answer, its bound, and a witness for the bound at the root.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.best_subset.doubled import UNIT, centred_products, divided
-from trueline.best_subset.node import Quadratic, correlation
-from trueline.best_subset.rounding import is_doubtful
+from trueline.best_subset.elimination import UNIT, centred_products, divided, is_positive
+from trueline.best_subset.node import (
+    RAISED,
+    ROOT_STEPS,
+    Quadratic,
+    Start,
+    correlation,
+    is_small,
+    relaxed,
+)
+from trueline.best_subset.relaxation import DEPENDENT_COLUMNS, sum_of_largest
+from trueline.certificates.base import Certificate
+from trueline.certificates.evaluation import Rounding, evaluate
+from trueline.certificates.quadratic import proven_coercivity
 from trueline.moments import Moments
 from trueline.numerics.precision import two_sum
 from trueline.problem import Problem
 
-__all__ = ["Statement", "state"]
+__all__ = [
+    "Statement",
+    "allowance",
+    "certify_search",
+    "is_doubtful",
+    "least_of_all",
+    "lowered",
+    "state",
+]
 
 Array = NDArray[np.float64]
 
 # What is left of a copy of another column, relative to its norm: the rounding of its numbers, as
 # where both are the same lengths in other units. What is more is a column in its own right.
 _COPY = 4.5e-16
-_ROWS = 4096
+_ROWS = 2048
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 20_000
 # Up to so many, and so many products, doubled precision takes seconds at most; or no time.
@@ -165,3 +203,233 @@ def _columns(problem: Problem, moments: Moments, l2: float) -> NDArray[np.bool_]
         if columns[i] and left <= noise:
             columns[j] = False
     return columns
+
+
+Support = NDArray[np.int64]
+# At least this part of C is always allowed for, so that a checker with sums of its own agrees.
+_LEAST = 1e-10
+# A claim about all supports may cost this part of C; beyond it, a condition is stated instead,
+_MOST = 1e-7
+# which is chosen such that so much is enough.
+_CONDITIONED = 1e-9
+# Of the smallest eigenvalue of the support that was found.
+_PART = 0.95
+# Up to so many columns, eigenvalues are computed; beyond, tried out.
+_FEW = 500
+_LADDER = tuple(10.0**-power for power in range(1, 10))
+# In doubled precision.
+_LONG_LADDER = tuple(10.0**-power for power in range(1, 22))
+
+
+def least_of_all(task: Quadratic, allowed: NDArray[np.bool_]) -> float:
+    """A number that no eigenvalue of the Gram matrix lies below, zero if there is none.
+
+    With many columns it is found to a factor of ten, which takes a fraction of the time.
+    """
+    columns = np.flatnonzero(allowed)
+    if len(columns) >= task.rank or not len(columns):
+        return 0.0
+    G = task.gram[np.ix_(columns, columns)]
+    if task.gram_low is not None:
+        low = np.ascontiguousarray(task.gram_low[np.ix_(columns, columns)])
+        return next((v for v in _LONG_LADDER if is_positive(G, low, v)), 0.0)
+    if len(G) <= _FEW:
+        return max(0.0, float(np.linalg.eigvalsh(G)[0]) - 4 * len(G) ** 2 * _EPS)
+    for value in _LADDER:
+        try:
+            # Where it ends, the rounding of the factors is at most (d + 2) eps of the diagonal.
+            np.linalg.cholesky(G - (value + (len(G) + 2) * _EPS) * np.eye(len(G)))
+        except np.linalg.LinAlgError:
+            continue
+        return value
+    return 0.0
+
+
+def _least_of_size(task: Quadratic, allowed: NDArray[np.bool_], k: int) -> float:
+    """The same for all supports of k columns, by Gershgorin's circles."""
+    columns = np.flatnonzero(allowed)
+    k = min(k, len(columns))
+    if k <= 1:
+        return 1.0
+    off = np.abs(task.gram[np.ix_(columns, columns)])
+    np.fill_diagonal(off, 0.0)
+    largest = np.partition(off, len(columns) - k + 1, axis=1)[:, len(columns) - k + 1 :]
+    return 1.0 - float(largest.sum(axis=1).max())
+
+
+def allowance(unit: float, k: int, least: float, raised: float = 0.0) -> float:
+    """The part of C by which rounding can move a bound; ``least`` is l."""
+    if least <= 0:
+        return math.inf
+    root = math.sqrt(max(k, 1) / least)
+    return max(_LEAST, unit * (2 * root + root**2) + raised / least)
+
+
+def is_doubtful(task: Quadratic, allowed: NDArray[np.bool_], is_cheap: bool) -> bool:
+    """Whether double precision cannot tell what some support is worth, and twice of it might.
+
+    Where that is cheap, it is asked for as well where it makes a bound sharper.
+    """
+    count = int(np.count_nonzero(allowed))
+    if count >= task.rank and not is_small(count, task.k):
+        return False  # some columns depend on others in any precision
+    known = max(least_of_all(task, allowed), _least_of_size(task, allowed, task.k))
+    most = _CONDITIONED if is_cheap else _MOST
+    return allowance(task.unit + (task.k + 2) * task.eps, task.k, known) > most
+
+
+def lowered(
+    task: Quadratic, allowed: NDArray[np.bool_], support: Support, least: float
+) -> tuple[float, float]:
+    """By how much a bound is lowered, and the eigenvalue to state (zero: all supports).
+
+    Parameters
+    ----------
+    task : Quadratic
+        With the k of the search, and the condition it was made under.
+    allowed : array of bool
+    support : array of int
+        What was found: the claim includes it.
+    least : float
+        What is known of all supports (:func:`least_of_all`, or from looking at each).
+    """
+    k, unit = task.k, task.unit + (task.k + 2) * task.eps
+    raised = 0.0 if least or task.delta or task.gram_low is not None else RAISED
+    known = max(least, task.delta)
+    if allowance(unit, k, known, raised) > _MOST:
+        known = max(known, _least_of_size(task, allowed, k))
+    nodes = _of_nodes(task, allowed)
+    if allowance(unit, k, known, raised) <= _MOST:
+        return (allowance(unit, k, known, raised) + nodes) * task.constant, task.delta
+    own = _own(task, support)
+    # unit (2 x + x^2) + raised x^2 / k = _CONDITIONED, for x = sqrt(k / l).
+    square = unit + raised / max(k, 1)
+    x = (math.sqrt(unit**2 + square * _CONDITIONED) - unit) / square
+    stated = max(min(max(k, 1) / x**2, _PART * own), task.dependent, task.delta)
+    if known >= stated:
+        return (allowance(unit, k, known, raised) + nodes) * task.constant, task.delta
+    return (allowance(unit, k, stated, raised) + nodes) * task.constant, stated
+
+
+def _own(task: Quadratic, support: Support) -> float:
+    """The smallest eigenvalue of a support, from below where it is found by trying."""
+    if not len(support):
+        return 1.0
+    if task.gram_low is None:
+        return float(np.linalg.eigvalsh(task.gram[np.ix_(support, support)])[0])
+    mask = np.zeros(len(task.gram), dtype=bool)
+    mask[support] = True
+    return least_of_all(task, mask)
+
+
+def _of_nodes(task: Quadratic, allowed: NDArray[np.bool_]) -> float:
+    """What relaxations add where columns are projected out in doubled precision.
+
+    They work on matrices that were rounded to doubles, whose eigenvalues, the diagonal brought to
+    one, are at least those for which there is a relaxation.
+    """
+    if task.gram_low is None or is_small(int(np.count_nonzero(allowed)), task.k):
+        return 0.0
+    return allowance(8 * _EPS, task.k, DEPENDENT_COLUMNS)
+
+
+# The bound at the root is claimed this much lower (of the value without columns) than it was found.
+_SAFETY = 1e-9
+# Smaller eigenvalues help no relaxation, and magnify rounding.
+_LEAST_DELTA = 1e-7
+
+
+def certify_search(
+    problem: Problem,
+    statement: Statement,
+    W: Array,
+    b: Array,
+    search_bound: float,
+) -> Certificate:
+    """The certificate of coefficients for which a search has proven ``search_bound``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The squared loss and penalty, without the count of non-zeros.
+    statement : Statement
+        The same from its moments; its task with the k, alpha and delta of the search.
+    W, b : arrays of shape (d, 1) and (1,)
+    search_bound : float
+    """
+    task = statement.task
+    at = evaluate(problem, Rounding.of(problem).confirmable(), W, b)
+    objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
+    rounding = float(at.objective_rounding.sum()) + 96 * _EPS * abs(objective)
+    witness, root_bound = _root(problem, statement)
+    # Never above what the rows say of this very support: moments may know it less well.
+    known = min(search_bound, objective - _LEAST * task.constant)
+    bound = max(known, root_bound, 0.0)
+    gap = max((objective + rounding) * (1 + 8 * _EPS) - bound, 0.0)
+    return Certificate(
+        kind="conditioned search" if task.delta > 0 else "search",
+        objective=objective,
+        objective_rounding=rounding,
+        gap=gap,
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness=witness,
+    )
+
+
+def _root(problem: Problem, statement: Statement) -> tuple[dict[str, Any], float]:
+    """The witness of the bound at the root, and the bound: zero where there is none."""
+    task, columns, scale = statement.task, statement.columns, statement.scale
+    scale = scale[columns]
+    witness: dict[str, Any] = {
+        "k": np.array(task.k),
+        "alpha": np.array(task.alpha),
+        "delta": np.array(task.delta),
+        "columns": columns,
+        "diagonal": np.zeros(0),
+        "theta": np.array(1.0),
+        "dual": np.zeros(0),
+    }
+    G = np.ascontiguousarray(task.gram[np.ix_(columns, columns)])
+    c = task.cross[columns]
+    m = len(c)
+    q = min(task.k, m)
+    if q == 0 or task.constant == 0:
+        return witness, 0.0
+    if 0 < task.delta < _LEAST_DELTA:
+        task = replace(task, delta=0.0)  # what holds for all supports holds for those stated
+    found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, ROOT_STEPS)
+    if found is None:
+        return witness, 0.0
+    theta = 1.0 if start.theta is None else start.theta
+    E, v = start.diagonal, found.v
+    if E is not None:
+        E = E * min(1.0, _coercivity(problem, columns, E * scale**2)) * (1 - 1e-12)
+    if E is None or not E.all():
+        if theta == 1.0:
+            return witness, 0.0
+        E = np.zeros(m)
+    D = theta * E + (1 - theta) * task.delta * G.diagonal()
+    s = theta * (G @ v - E * v)
+    largest = sum_of_largest((c - s) ** 2 / (2 * D), q, task.alpha)
+    bound = task.constant * (1 - _SAFETY) - 0.5 * float(v @ s) - float(largest)
+    if bound <= 0:
+        return witness, 0.0
+    witness["diagonal"], witness["dual"] = E * scale**2, v / scale
+    witness["theta"] = np.array(theta)
+    return witness, bound
+
+
+def _coercivity(problem: Problem, columns: NDArray[np.bool_], E: Array) -> float:
+    """nu with G >= nu E, as the checker will find it."""
+    design, n = problem.design, problem.n_samples
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    mean = design.column_means(problem.weights)[columns] if problem.fit_intercept else None
+    blocks = ((rows, block[:, columns]) for rows, block in design.blocks(_ROWS))
+    curvature = np.full(len(E), float(np.max(problem.penalty.curvature)))
+    return proven_coercivity(blocks, weights, np.diag(1.0 / np.sqrt(E)), curvature, mean) * (
+        1 - 1e-9
+    )

@@ -1,27 +1,20 @@
-"""Losses: convex functions of the score, one formula per file.
+"""Losses: convex functions of the score, one family per file.
 
 In: scores and targets. Out: values, derivatives, curvatures, conjugates, and what a loss can do
 (``capabilities``), from which the pairing with solvers follows.
 """
 
 from trueline.losses.base import Loss
-from trueline.losses.classification.crammer_singer import CrammerSinger
-from trueline.losses.classification.hard_margin import HardMargin
-from trueline.losses.classification.hinge import Hinge, SquaredHinge
-from trueline.losses.classification.logistic import Logistic
-from trueline.losses.classification.softmax import Softmax
-from trueline.losses.classification.zero_one import ZeroOne
-from trueline.losses.registry import LOSSES, as_loss
-from trueline.losses.regression.deviance import Gamma, Poisson, Tweedie
-from trueline.losses.regression.epsilon_insensitive import (
+from trueline.losses.deviance import Gamma, LocalDeviance, Poisson, Tweedie
+from trueline.losses.epsilon_insensitive import (
     EpsilonInsensitive,
     SquaredEpsilonInsensitive,
 )
-from trueline.losses.regression.huber import Huber
-from trueline.losses.regression.local_deviance import LocalDeviance
-from trueline.losses.regression.maximum_error import MaximumError
-from trueline.losses.regression.quantile import Absolute, OrderedQuantiles, Quantile
-from trueline.losses.regression.squared import Squared
+from trueline.losses.hinge import CrammerSinger, HardMargin, Hinge, SquaredHinge, ZeroOne
+from trueline.losses.logistic import Logistic, Softmax
+from trueline.losses.quantile import Absolute, MaximumError, OrderedQuantiles, Quantile
+from trueline.losses.registry import LOSSES, as_loss
+from trueline.losses.squared import Huber, Squared
 
 __all__ = [
     "LOSSES",

@@ -69,7 +69,7 @@ class Loss(ABC):
 
     @property
     def compiled(self) -> int:
-        """The number of the loss in :mod:`trueline.losses.compiled`; zero if it is not there."""
+        """The number of the loss in :mod:`trueline.losses.logistic`; zero if it is not there."""
         return 0
 
     def of_target(self, number: int) -> Loss:

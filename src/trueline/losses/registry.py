@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from trueline.losses.base import Loss
-from trueline.losses.classification.hinge import Hinge, SquaredHinge
-from trueline.losses.classification.logistic import Logistic
-from trueline.losses.regression.deviance import Gamma, Poisson, Tweedie
-from trueline.losses.regression.epsilon_insensitive import (
+from trueline.losses.deviance import Gamma, Poisson, Tweedie
+from trueline.losses.epsilon_insensitive import (
     EpsilonInsensitive,
     SquaredEpsilonInsensitive,
 )
-from trueline.losses.regression.huber import Huber
-from trueline.losses.regression.maximum_error import MaximumError
-from trueline.losses.regression.quantile import Absolute, Quantile
-from trueline.losses.regression.squared import Squared
+from trueline.losses.hinge import Hinge, SquaredHinge
+from trueline.losses.logistic import Logistic
+from trueline.losses.quantile import Absolute, MaximumError, Quantile
+from trueline.losses.squared import Huber, Squared
 
 __all__ = ["LOSSES", "as_loss"]
 

@@ -1,4 +1,4 @@
-"""What a penalty is.
+"""What a penalty is, and the one that is none.
 
 A penalty is a convex, separable function of the coefficients W (one column per target):
 
@@ -9,17 +9,20 @@ A penalty is a convex, separable function of the coefficients W (one column per 
 The strength alpha is part of the penalty. It is a number, or an array that broadcasts against W
 (one strength per target or per coefficient; 0 leaves a coefficient unpenalised). The intercept is
 never penalised: it is not a coefficient here.
+
+No penalty is p(W) = 0, whose conjugate is 0 at V = 0 and infinite elsewhere.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Penalty", "check_strength"]
+__all__ = ["NoPenalty", "Penalty", "check_strength"]
 
 Array = NDArray[np.float64]
 
@@ -142,3 +145,50 @@ class Penalty(ABC):
     @abstractmethod
     def dual_scale(self, V: Array) -> Array:
         """Per column, the largest t <= 1 such that t V is in the domain of p*."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoPenalty(Penalty):
+    """No penalty at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.penalties import NoPenalty
+    >>> NoPenalty().value(np.ones((3, 1)))
+    0.0
+    """
+
+    name: ClassVar[str] = "none"
+
+    @property
+    def formula(self) -> str:
+        return "0"
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset(
+            {"smooth", "prox", "conjugate", "quadratic", "elastic", "polyhedral", "none"}
+        )
+
+    @property
+    def curvature(self) -> float:
+        return 0.0
+
+    def value(self, W: Array) -> float:
+        return 0.0
+
+    def value_per_target(self, W: Array) -> Array:
+        return np.zeros(W.shape[1])
+
+    def gradient(self, W: Array) -> Array:
+        return np.zeros_like(W)
+
+    def prox(self, V: Array, step: float) -> Array:
+        return V
+
+    def conjugate_per_target(self, V: Array) -> Array:
+        return np.where(np.any(V != 0, axis=0), np.inf, 0.0)
+
+    def dual_scale(self, V: Array) -> Array:
+        return np.where(np.any(V != 0, axis=0), 0.0, 1.0)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from trueline.penalties.base import Array, Penalty
-from trueline.penalties.bounded import Bounded
+from trueline.penalties.base import Array, NoPenalty, Penalty
+from trueline.penalties.bounded import Bounded, NonNegative
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
-from trueline.penalties.group import Group
-from trueline.penalties.multi_task import MultiTask
-from trueline.penalties.none import NoPenalty
-from trueline.penalties.nonnegative import NonNegative
+from trueline.penalties.group import Group, MultiTask
 
 __all__ = ["PENALTIES", "as_penalty"]
 

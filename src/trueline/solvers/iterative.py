@@ -23,12 +23,14 @@ from trueline.solvers.costs import (
     normal_factor_seconds,
 )
 from trueline.solvers.least_squares.normal_equations import (
+    MOST_DENSE,
     NormalFactor,
+    as_dense,
+    curvature_matrix,
     factor_normal_equations,
     factor_spectrum,
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
-from trueline.solvers.least_squares.quadratic import MOST_DENSE, as_dense, curvature_matrix
 from trueline.solvers.loop import Iteration, Monitor, Progress
 
 __all__ = [

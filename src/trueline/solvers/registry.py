@@ -7,9 +7,8 @@ from trueline.losses import LOSSES, Loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty
 from trueline.solvers.base import Solver
 from trueline.solvers.block_coordinate_descent.solver import BlockDescent
-from trueline.solvers.chebyshev.program import MaximumProgram
 from trueline.solvers.chebyshev.smoothed import SmoothedMaximum
-from trueline.solvers.chebyshev.solver import Exchange
+from trueline.solvers.chebyshev.solver import Exchange, MaximumProgram
 from trueline.solvers.coordinate_descent.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual_coordinate_ascent.classes import DualClassDescent
 from trueline.solvers.dual_coordinate_ascent.solver import (
@@ -22,18 +21,17 @@ from trueline.solvers.first_order.proximal_gradient import ProximalGradient
 from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
 from trueline.solvers.least_squares.active_set import ActiveSet
 from trueline.solvers.least_squares.cholesky import Cholesky
-from trueline.solvers.least_squares.conjugate_gradient import ConjugateGradient
-from trueline.solvers.least_squares.kernel import Kernel
-from trueline.solvers.least_squares.lsmr import LSMR
+from trueline.solvers.least_squares.krylov import LSMR, ConjugateGradient
 from trueline.solvers.least_squares.qr import QR, SVD
+from trueline.solvers.least_squares.spectrum import Kernel
 from trueline.solvers.newton.cg.solver import NewtonCG
 from trueline.solvers.newton.solver import Newton
 from trueline.solvers.piecewise_linear.class_interior_point import ClassInteriorPoint
 from trueline.solvers.piecewise_linear.highs import HiGHS
 from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint, NonCrossing
 from trueline.solvers.piecewise_linear.smoothed import Smoothed
-from trueline.solvers.proximal_newton.columns_solver import WorkingSetNewton
-from trueline.solvers.proximal_newton.gram_solver import ProximalNewton
+from trueline.solvers.proximal_newton.columns import WorkingSetNewton
+from trueline.solvers.proximal_newton.gram import ProximalNewton
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
 

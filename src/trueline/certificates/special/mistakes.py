@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel import is_definite, score_error
-from trueline.losses.classification.zero_one import ZeroOne
+from trueline.losses.hinge import ZeroOne
 from trueline.penalties import NoPenalty
 
 __all__ = ["Run", "bound_kernel_mistakes", "certify_mistakes"]

@@ -48,7 +48,7 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
-from trueline.solvers.least_squares.quadratic import evidence_from_moments
+from trueline.solvers.least_squares.normal_equations import evidence_from_moments
 from trueline.solvers.loop import Monitor
 
 __all__ = ["fit_all_rows", "fit_by_class", "fit_margins", "fit_together"]

@@ -29,7 +29,7 @@ from trueline.solvers.coordinate_descent.kernels import (
     fenchel_gap,
     partition,
 )
-from trueline.solvers.coordinate_descent.terms import Terms
+from trueline.solvers.coordinate_descent.source import Terms
 
 __all__ = ["RestrictedGram", "forces", "sign_bounds"]
 

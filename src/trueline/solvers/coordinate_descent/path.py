@@ -35,9 +35,7 @@ from trueline.solvers.coordinate_descent.kernels import (
     find_near,
     largest,
 )
-from trueline.solvers.coordinate_descent.point import PathPoint
-from trueline.solvers.coordinate_descent.source import At, RowsSource, Source
-from trueline.solvers.coordinate_descent.terms import Terms
+from trueline.solvers.coordinate_descent.source import At, PathPoint, RowsSource, Source, Terms
 
 __all__ = ["PathPoint", "PathWalk", "follow_path"]
 
@@ -374,27 +372,6 @@ def follow_path(
     start: Array | None = None,
 ) -> Iterator[PathPoint]:
     """Solve for each of the penalties in turn; the points come as soon as they are confirmed."""
-    done, point = 0, None
-    for found in [] if start is not None else _swept(source, terms, tol):
-        for point in found:
-            done += 1
-            yield point
-    if done == len(terms):
-        return
-    start = point.coef(source.n_features) if point is not None else start
-    walk = PathWalk(source, terms[done:], positions[done:], [tol] * (len(terms) - done), start)
+    walk = PathWalk(source, terms, positions, [tol] * len(terms), start)
     while not walk.is_done:
         yield from walk.advance()
-
-
-def _swept(source: Source, terms: Sequence[Terms], tol: float) -> Iterator[list[PathPoint]]:
-    """The first points, a few at a time, as far as sweeps of sparse columns lead."""
-    levels = np.array([terms_.level or 0.0 for terms_ in terms])
-    if not (isinstance(source, RowsSource) and (levels > 0).all() and (np.diff(levels) < 0).all()):
-        return
-    walk, done = source.sparse_walk(), 0
-    curvatures = np.array([terms_.same_bend for terms_ in terms])
-    while walk is not None and done < len(terms) and not walk.is_stuck:
-        found = walk.go(levels[done:], curvatures[done:], tol * source.scale, _TOLERATED * tol)
-        done += len(found)
-        yield found

@@ -1,15 +1,16 @@
-r"""Where correlations come from: the rows of the data, or their moments.
+r"""What a path is made of: the data, by rows or by moments, the penalty, and the solutions.
 
-Both answer the same questions about r = y - X w (weighted and centred): the correlations X^T r, the
-squared length of r, and the inner products of chosen columns. From moments nothing depends on the
-number of rows. Points are rows, W of shape (points, columns): several points for one target, or one
-for each of several targets that are fitted together.
+Rows and moments answer the same questions about r = y - X w (weighted and centred): the
+correlations X^T r, the squared length of r, and the inner products of chosen columns. From moments
+nothing depends on the number of rows. Points are rows, W of shape (points, columns): several points
+for one target, or one for each of several targets that are fitted together.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 from trueline.design import Design
 from trueline.design.columns import Columns, DenseColumns, SparseColumns, columns_of
 from trueline.moments import Moments
+from trueline.penalties import Penalty
 from trueline.solvers.coordinate_descent.homotopy import propose
-from trueline.solvers.coordinate_descent.sparse_walk import SparseWalk
 
-__all__ = ["At", "MomentsSource", "RowsSource", "Source"]
+__all__ = ["At", "MomentsSource", "PathPoint", "RowsSource", "Source", "Terms", "penalty_terms"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -31,7 +32,6 @@ Integers = NDArray[np.intp]
 _LARGE = 1e200
 _AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
-_FEW_ENTRIES = 1_000_000
 # Of so many entries one is in columns that are in: what is done with these takes longer than a
 # reading of all, and nothing is solved that may have to be solved again.
 _MUCH = 4
@@ -143,18 +143,6 @@ class RowsSource(Source):
             self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
         return squares
 
-    def sparse_walk(self) -> SparseWalk | None:
-        """A walk by sweeps alone, for sparse columns whose squares can be trusted.
-
-        None where conjugate gradients do as well: with so many entries it does not matter what is
-        done between two readings of them.
-        """
-        columns = self._columns
-        if not isinstance(columns, SparseColumns) or len(columns.store.entries.data) > _FEW_ENTRIES:
-            return None
-        walk = SparseWalk(columns, self._Y[0], self._at_zero.correlation[0])
-        return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
-
     @property
     def gathered(self) -> Columns:
         """The columns that are in."""
@@ -232,3 +220,101 @@ class MomentsSource(Source):
         # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
         square = self._squares - np.einsum("tj,tj->t", full, 2 * self._cross - image)
         return At(self._cross - image, np.maximum(square, 0.0))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The penalty sum_j l_j abs(w_j) + a_j/2 w_j^2 and the bounds, one number per column.
+
+    A path has many of them that differ by two factors alone: these are kept apart, and only the
+    columns that are asked for are multiplied.
+
+    Attributes
+    ----------
+    lower, upper : arrays of shape (d,)
+    level : float, optional
+        Set if l is the same positive number everywhere, a is the same too, and nothing is bounded:
+        then the largest correlation says what the general formulas would have to look for column by
+        column.
+    """
+
+    _linear: Array
+    _bend: Array
+    lower: Array
+    upper: Array
+    level: float | None = None
+    _factors: tuple[float, float] = (1.0, 1.0)
+
+    @classmethod
+    def of(cls, linear: Array, bend: Array, lower: Array, upper: Array) -> Terms:
+        """With the level found out."""
+        same = len(linear) > 0 and linear[0] > 0 and bool((linear == linear[0]).all())
+        same = same and bool((bend == bend[0]).all())
+        is_free = same and bool(np.isneginf(lower).all() and np.isposinf(upper).all())
+        return cls(linear, bend, lower, upper, float(linear[0]) if is_free else None)
+
+    def scaled(self, linear: float, bend: float) -> Terms:
+        """Both parts of the penalty multiplied by a number each."""
+        level = None if self.level is None else self.level * linear
+        factors = (self._factors[0] * linear, self._factors[1] * bend)
+        return Terms(self._linear, self._bend, self.lower, self.upper, level, factors)
+
+    @cached_property
+    def linear(self) -> Array:
+        """l, for all columns."""
+        return self._linear * self._factors[0]
+
+    @cached_property
+    def bend(self) -> Array:
+        """a, for all columns."""
+        return self._bend * self._factors[1]
+
+    @property
+    def same_bend(self) -> float:
+        """a, where it is the same everywhere because the level is set."""
+        return float(self._bend[0]) * self._factors[1]
+
+    @property
+    def has_bend(self) -> bool:
+        """Whether the penalty is curved somewhere."""
+        first = self._bend[:1] if self.level is not None else self._bend
+        return self._factors[1] > 0 and bool(first.any())
+
+    def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
+        """l, a and the bounds of some columns."""
+        if self.level is not None:  # the same everywhere
+            parts = (self.level, self.same_bend, -np.inf, np.inf)
+            linear, curvatures, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
+            return linear, curvatures, lower, upper
+        return (
+            self._linear[columns] * self._factors[0],
+            self._bend[columns] * self._factors[1],
+            self.lower[columns],
+            self.upper[columns],
+        )
+
+
+def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int = 0) -> Terms:
+    """The penalty on the coefficients of one target, as arrays of shape (d,)."""
+    shape = (n_features, n_targets)
+    parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
+    columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
+    return Terms.of(*(np.ascontiguousarray(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One solution: its support with the coefficients there, the gap, and how it was found."""
+
+    columns: Integers
+    values: Array
+    objective: float
+    gap: float
+    residual_square: float
+    sweeps: int
+
+    def coef(self, n_features: int) -> Array:
+        """The coefficients as a dense vector."""
+        w = np.zeros(n_features)
+        w[self.columns] = self.values
+        return w

@@ -2,5 +2,5 @@
 
 In: a problem with the squared loss. Out: a Solution, proven from the residual of the normal
 equations. Direct methods (QR, SVD, Cholesky, the kernel form) and iterative ones (LSMR, conjugate
-gradients); ``quadratic`` holds what they share.
+gradients, in ``krylov``); ``normal_equations`` holds what they share.
 """

@@ -32,18 +32,16 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.least_squares.cholesky import Cholesky
 from trueline.solvers.least_squares.normal_equations import (
     NormalFactor,
+    as_dense,
+    curvature_matrix,
+    evidence_at,
+    evidence_from_moments,
     factor_normal_equations,
     noise_of_squares,
     power_of_two_scale,
 )
 from trueline.solvers.least_squares.orthogonal import centred_squares
 from trueline.solvers.least_squares.qr import best_level, solve_by_rows
-from trueline.solvers.least_squares.quadratic import (
-    as_dense,
-    curvature_matrix,
-    evidence_at,
-    evidence_from_moments,
-)
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly
 from trueline.solvers.loop import Monitor
 

@@ -26,17 +26,15 @@ from trueline.solvers.costs import (
 )
 from trueline.solvers.least_squares.normal_equations import (
     NormalFactor,
-    factor_normal_equations,
-    factor_spectrum,
-)
-from trueline.solvers.least_squares.qr import QR, certify_groups, part_of, plain_steps, solve_after
-from trueline.solvers.least_squares.quadratic import (
     as_dense,
     curvature_matrix,
     evidence_from_moments,
     evidence_from_refined,
+    factor_normal_equations,
+    factor_spectrum,
     same_strength_groups,
 )
+from trueline.solvers.least_squares.qr import QR, certify_groups, part_of, plain_steps, solve_after
 from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.least_squares.spectrum import serves_strengths, solve_strengths
 from trueline.solvers.loop import Monitor

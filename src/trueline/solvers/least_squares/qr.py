@@ -22,16 +22,17 @@ from trueline.solvers.costs import (
     orthogonal_seconds,
     refinement_seconds,
 )
-from trueline.solvers.least_squares.normal_equations import project, rank_note
-from trueline.solvers.least_squares.orthogonal import RowFactor, centred_squares, factor_rows
-from trueline.solvers.least_squares.quadratic import (
+from trueline.solvers.least_squares.normal_equations import (
     MOST_DENSE,
     as_dense,
     curvature_matrix,
     evidence_from_refined,
     evidence_from_rows,
+    project,
+    rank_note,
     same_strength_groups,
 )
+from trueline.solvers.least_squares.orthogonal import RowFactor, centred_squares, factor_rows
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly, refine
 from trueline.solvers.loop import Monitor
 from trueline.wording import counted

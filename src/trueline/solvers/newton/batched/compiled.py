@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.losses.compiled import derivatives
+from trueline.losses.logistic import derivatives
 from trueline.numerics.jit import kernel
 
 __all__ = ["Part", "descend", "sum_classes"]
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     Attributes
     ----------
     loss : int
-        Its number in :mod:`trueline.losses.compiled`.
+        Its number in :mod:`trueline.losses.logistic`.
     A : array of shape (q, n)
     y, s : arrays of shape (n,)
         Labels, and weights, which are positive.

@@ -3,9 +3,9 @@ r"""Absolute, quantile and epsilon-insensitive losses, exactly.
 An interior-point method on the rows that matter, then the vertex: see
 :mod:`trueline.solvers.piecewise_linear.interior_point`. Margins of many sparse rows are solved to
 the tolerance instead, by rounding their kinks less and less
-(:mod:`trueline.solvers.piecewise_linear.interior_point.levels`). The multipliers of the kinks are
-the dual point: a row off its kinks has the slope of its straight piece, u_i = l'(z_i), and a row on
-a kink a slope in between.
+(:mod:`trueline.solvers.piecewise_linear.interior_point.sparse_rows`). The multipliers of the kinks
+are the dual point: a row off its kinks has the slope of its straight piece, u_i = l'(z_i), and a
+row on a kink a slope in between.
 
 Quantiles that do not cross: each by itself, then together with the order where it was broken.
 
@@ -29,10 +29,13 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
 from trueline.solvers.newton.solver import require_ordinary
-from trueline.solvers.piecewise_linear.interior_point.exact import solve_constant
-from trueline.solvers.piecewise_linear.interior_point.levels import is_for_levels, solve_by_levels
+from trueline.solvers.piecewise_linear.interior_point.interior import solve_constant
 from trueline.solvers.piecewise_linear.interior_point.ordered import solve_ordered
 from trueline.solvers.piecewise_linear.interior_point.source import Source
+from trueline.solvers.piecewise_linear.interior_point.sparse_rows import (
+    is_for_levels,
+    solve_by_levels,
+)
 from trueline.solvers.piecewise_linear.interior_point.targets import (
     Answer,
     solve_targets,

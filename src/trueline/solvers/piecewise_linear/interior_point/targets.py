@@ -7,8 +7,8 @@ Most rows are far from their kinks and stay there: all that counts is the sum of
    size where the errors are harmless; where they mislead, a sample of m rows is off by sqrt(p / m);
 2. the rows whose kinks are that near are treated one by one, all others as one slope: first as many
    as that error asks for, with rounded kinks
-   (:mod:`trueline.solvers.piecewise_linear.interior_point.levels`), then the few that are near to
-   the better coefficients that this gives, down to the vertex;
+   (:mod:`trueline.solvers.piecewise_linear.interior_point.sparse_rows`), then the few that are near
+   to the better coefficients that this gives, down to the vertex;
 3. one pass over the data shows which of the others ended up on another side; those join, and the
    vertex is improved from where it is, until none is left.
 
@@ -29,18 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.threads import run_strands
-from trueline.solvers.piecewise_linear.interior_point.band import Band, Cut
-from trueline.solvers.piecewise_linear.interior_point.exact import (
+from trueline.solvers.piecewise_linear.interior_point.interior import (
+    InteriorPoint,
     Minimum,
     approach,
     exactly,
     improve,
     minimise,
 )
-from trueline.solvers.piecewise_linear.interior_point.interior import InteriorPoint
-from trueline.solvers.piecewise_linear.interior_point.levels import Smoothed
 from trueline.solvers.piecewise_linear.interior_point.program import Program
-from trueline.solvers.piecewise_linear.interior_point.source import Source
+from trueline.solvers.piecewise_linear.interior_point.source import Band, Cut, Source
+from trueline.solvers.piecewise_linear.interior_point.sparse_rows import Smoothed
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex
 
 __all__ = ["Answer", "solve_targets", "worked_rows"]

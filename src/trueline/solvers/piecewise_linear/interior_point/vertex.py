@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.solvers.piecewise_linear.interior_point.kernels import extend_basis
-from trueline.solvers.piecewise_linear.interior_point.program import Program
+from trueline.solvers.piecewise_linear.interior_point.program import Program, extend_basis
 
 __all__ = ["Vertex", "exchange", "exchange_row", "independent_kinks", "kink_to_leave", "kinks_met"]
 

@@ -1,8 +1,8 @@
-r"""The losses of support vector classification, for labels y in {-1, +1}.
+r"""The hinge and its relatives: losses of support vector classification, and the 0-1 loss.
 
-With y y = 1 the margin's shortfall is 1 - y z = y (y - z): a hinge is a quantile loss whose side
-depends on the label, max(0, y - z) for y = 1 and max(0, z - y) for y = -1. With a factor c that is
-``positive`` for y = 1 and 1 for y = -1,
+Labels are y in {-1, +1}. With y y = 1 the margin's shortfall is 1 - y z = y (y - z): a hinge is a
+quantile loss whose side depends on the label, max(0, y - z) for y = 1 and max(0, z - y) for y = -1.
+With a factor c that is ``positive`` for y = 1 and 1 for y = -1,
 
     hinge            l(z)  = c max(0, 1 - y z)
                      l*(u) = u y                    for -c <= y u <= 0
@@ -10,6 +10,33 @@ depends on the label, max(0, y - z) for y = 1 and max(0, z - y) for y = -1. With
                      l*(u) = u y + u^2 / (4 c)      for y u <= 0
 
 C. Cortes and V. Vapnik, "Support-vector networks", Mach. Learn. 20 (1995) 273-297.
+
+The hard margin allows no row inside:
+
+    l(z) = 0 if y z >= 1, infinity otherwise        y in {-1, +1}
+
+What is minimised with it is 1/2 ||w||^2, over the hyperplanes that keep every row on its margin or
+beyond: the limit of the hinge for C to infinity.
+
+The hinge of several classes says by how much another class's score comes too near. The target of a
+row is one-hot, y_k = 1 for its class; its k scores are coupled:
+
+    l(z)  = max_k (z_k + 1 - y_k) - y.z
+    l*(u) = y.u            for u = p - y with p in the simplex
+
+and l(z) = 0 where the own score exceeds all others by at least 1. For two classes it is the hinge
+of the difference z_y - z_other.
+
+K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector
+machines", J. Mach. Learn. Res. 2 (2001) 265-292.
+
+The 0-1 loss is the number of mistakes:
+
+    loss     1 if y z <= 0, else 0        y in {-1, +1}
+    minimum  0, reached where every row is on its side
+
+It is neither convex nor continuous: no conjugate gives bounds, and what is proven about it is
+proven by counting (:mod:`trueline.certificates.special.mistakes`) or by search.
 """
 
 from __future__ import annotations
@@ -21,7 +48,7 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Hinge", "SquaredHinge"]
+__all__ = ["CrammerSinger", "HardMargin", "Hinge", "SquaredHinge", "ZeroOne"]
 
 
 @dataclass(frozen=True)
@@ -208,3 +235,148 @@ class SquaredHinge(_HingeLike):
 
     def least_margin(self, level: float) -> float:
         return 1.0 - float(np.sqrt(level / min(1.0, float(np.min(self.positive)))))
+
+
+@dataclass(frozen=True)
+class HardMargin(Loss):
+    """Infinite for rows with ``y z < 1``, else zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import HardMargin
+    >>> HardMargin().value(np.array([1.0, -1.0]), np.array([1.0, -0.5]))
+    array([ 0., inf])
+    """
+
+    name: ClassVar[str] = "hard_margin"
+    formula: ClassVar[str] = "0 if y_i z_i >= 1, else infinity"
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def curvature_bound(self) -> float:
+        return np.inf
+
+    def check_target(self, y: Array) -> None:
+        if not (np.abs(y) == 1).all():
+            raise ValueError("The hard margin is about labels -1 and +1.")
+
+    def value(self, y: Array, z: Array) -> Array:
+        return np.where(y * z >= 1.0, 0.0, np.inf)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        return np.where(y * u <= 0.0, y * u, np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.where(y > 0, np.minimum(u, 0.0), np.maximum(u, 0.0))
+
+
+# Dual points are rounded to multiples of this: so many of them add up without rounding.
+_GRID = 2.0**40
+
+
+@dataclass(frozen=True)
+class CrammerSinger(Loss):
+    """The multiclass hinge: ``max_k (z_k + [k is not y]) - z_y`` for the row's class y, one-hot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import CrammerSinger
+    >>> y = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> CrammerSinger().value(y, np.array([[2.0, 0.0, 1.5], [2.0, 0.0, 1.0]])).sum(axis=1)
+    array([0.5, 0. ])
+    """
+
+    name: ClassVar[str] = "crammer_singer"
+    formula: ClassVar[str] = "max_k (z_ik + [k is not y_i]) - z_i,y_i"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "coupled", "dual_classes"})
+
+    @property
+    def curvature_bound(self) -> float:
+        return np.inf
+
+    @property
+    def slope_bound(self) -> float:
+        return 1.0
+
+    def check_target(self, y: Array) -> None:
+        """Rows are one-hot."""
+        one_hot = ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
+        if not one_hot:
+            raise ValueError(
+                "Targets of the multiclass hinge are one-hot: one 1 in every row, else 0."
+            )
+
+    def value(self, y: Array, z: Array) -> Array:
+        own = (y * z).sum(axis=1, keepdims=True)
+        short = np.where(y != 0, 0.0, z + 1.0 - own).max(axis=1, keepdims=True)
+        return np.where(y != 0, short, 0.0)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        own = (y * z).sum(axis=1, keepdims=True)
+        short = np.where(y != 0, 0.0, z + 1.0 - own)
+        worst = np.eye(z.shape[1])[short.argmax(axis=1)]
+        return np.where(short.max(axis=1, keepdims=True) > 0, worst - y, 0.0)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        inside = (u.sum(axis=1) == 0) & ((u + y) >= 0).all(axis=1) & ((u + y) <= 1).all(axis=1)
+        return np.where(inside[:, None], np.where(y != 0, u, 0.0), np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        """A point of the domain next to u, whose entries add up to zero without rounding."""
+        others = np.floor(np.where(y != 0, 0.0, np.clip(u, 0.0, 1.0)) * _GRID)
+        total = others.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(total > _GRID, _GRID / total, 1.0)
+        others = np.floor(others * room) / _GRID
+        return np.where(y != 0, -others.sum(axis=1, keepdims=True), others)
+
+
+@dataclass(frozen=True)
+class ZeroOne(Loss):
+    """1 for a row on the wrong side or on the boundary, 0 for one on its side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import ZeroOne
+    >>> ZeroOne().value(np.array([1.0, 1.0, -1.0]), np.array([0.5, 0.0, 2.0])).tolist()
+    [0.0, 1.0, 1.0]
+    """
+
+    name: ClassVar[str] = "zero_one"
+    formula: ClassVar[str] = "1 if y z <= 0"
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def curvature_bound(self) -> float:
+        return np.inf
+
+    def check_target(self, y: Array) -> None:
+        if not np.isin(y, (-1.0, 1.0)).all():
+            raise ValueError("The 0-1 loss is for targets -1 and +1.")
+
+    def value(self, y: Array, z: Array) -> Array:
+        return np.asarray(y * z <= 0, dtype=np.float64)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        raise NotImplementedError("the 0-1 loss is not convex: its conjugate gives no bounds.")
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        raise NotImplementedError("the 0-1 loss is not convex: it has no dual.")

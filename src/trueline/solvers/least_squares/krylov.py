@@ -1,0 +1,465 @@
+r"""Krylov methods: conjugate gradients, those with shifts for many strengths, and LSMR.
+
+Conjugate gradients work on the normal equations, which are never formed.
+
+    minimise  1/2 || S^(1/2) (y_c - X_c w) ||^2 + 1/2 || A^(1/2) w ||^2
+
+With r = y_c - X_c w and g = X_c^T S r - A w (minus the gradient), preconditioned by
+D = diag(X_c^T S X_c + A) (Jacobi: columns of equal norm):
+
+    q = X_c p,  step = g.D^{-1}g / (q.S q + p.A p)
+    w += step p,  r -= step q,  g = X_c^T S r - A w
+    p = D^{-1} g + (g.D^{-1}g / old g.D^{-1}g) p
+
+This is CGLS (M. R. Hestenes, E. Stiefel, "Methods of conjugate gradients for solving linear
+systems", J. Res. Nat. Bur. Standards 49 (1952) 409-436, section 10; A. Bjorck, "Numerical Methods
+for Least Squares Problems", 1996, algorithm 7.4.1): the residual of the rows is carried along, so
+that accuracy does not suffer from the squared condition number of X^T X.
+
+All targets iterate together, each with steps of its own. X_c = X - 1 m^T is applied implicitly.
+
+With shifts, one Krylov space for each target gives ridge regression for all strengths of several
+paths,
+
+    (C + a I) w = c,     C = (X - 1 m^T)^T S (X - 1 m^T),     c = (X - 1 m^T)^T S y,
+
+with m the weighted mean. Conjugate gradients for the smallest strength a build residuals that are
+parallel to those of all other strengths, so that these cost vector operations only, and end early
+(B. Jegerlehner, "Krylov space solvers for shifted linear systems", hep-lat/9612014 (1996), eqs.
+2.42-2.44; A. Frommer, Computing 70 (2003) 87-109). A step of several paths (folds, say) reads the
+rows once. The gap of an answer with the gradient g is at most |g|^2 / (2 a); the gradient is
+computed afresh at the end.
+
+LSMR is least squares by Golub-Kahan bidiagonalisation of the rows,
+
+    minimise  || B v - c ||,     B = [S^(1/2) X_c T; A^(1/2) T],  c = [S^(1/2) y_c; 0],  w = T v
+
+LSMR is MINRES on the normal equations B^T B v = B^T c, so that ||B^T r||, the norm of the (scaled)
+gradient, falls with every step (D. C.-L. Fong, M. A. Saunders, "LSMR: an iterative algorithm for
+sparse least-squares problems", SIAM J. Sci. Comput. 33 (2011) 2950-2971, section 2.8; the names
+below are theirs). The penalty's rows are part of B, hence no damping parameter.
+
+From zero, and restarted from where it stands, LSMR stays in the row space of B: without a penalty
+T = I and the answer is the one of least norm (Moore-Penrose). With a penalty on every coefficient
+the answer is unique and T makes all columns of B unit vectors.
+
+All targets iterate together, each with a bidiagonalisation of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.choose import Prover
+from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL
+from trueline.solvers.iterative import (
+    ProofSchedule,
+    best_constant,
+    centred_design,
+    finish,
+    iteration_cost,
+    krylov_steps,
+    make_prover,
+    target_gap,
+)
+from trueline.solvers.least_squares.normal_equations import curvature_matrix
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.pending import CLAIMED, Answer
+
+__all__ = ["LSMR", "ConjugateGradient", "can_shift", "has_strengths", "solve_shifted"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Of many strengths on the same rows each takes this share of the products that one alone takes, and
+# so many seconds for each coefficient and step.
+_OF_A_PATH, _VECTORS = 0.1, 2e-9
+
+
+class ConjugateGradient(Solver):
+    """Conjugate gradients for least squares and ridge, on dense or sparse data.
+
+    Starting from zero without a penalty, the iterates stay in the row space. With at least as many
+    columns as rows that count no preconditioner is used then: the answer is the one of least norm.
+    """
+
+    name = "conjugate_gradient"
+    title = "conjugate gradients on the rows, Jacobi preconditioner"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    proof = "quadratic"
+
+    def cost(self, facts: Facts) -> Cost:
+        # Without a penalty LSMR finds the answer of least norm, which Jacobi scaling here spoils.
+        doubt = 1.5 if facts.unpenalised else 1.0
+        return iteration_cost(facts, doubt * krylov_steps(facts))
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        prover = make_prover(problem)
+        target = target_gap(problem, options.tol)
+        schedule = ProofSchedule(prover, target, options.tol, monitor.is_watching)
+        iteration = _ConjugateSteps(problem, prover, schedule)
+        # In exact arithmetic d steps suffice; rounding delays them.
+        max_iter = options.max_iter or max(1000, 4 * problem.n_features)
+        outcome = run(iteration, monitor, max_iter=max_iter, target_gap=target)
+        return finish(problem, prover, iteration, outcome, monitor, self.name)
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        if not facts.has_one_strength:
+            return super().set_cost(facts, count)
+        # The steps of one problem serve all strengths of a path.
+        one, steps = self.cost(facts), krylov_steps(facts)
+        vectors = _VECTORS * steps * facts.d * facts.k
+        seconds = CALL + count * (_OF_A_PATH * one.seconds + vectors)
+        return Cost(count * one.flops, count * one.passes, count * one.memory, seconds)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        if not can_shift(problems):
+            return super().solve_set(problems, options)
+        return solve_shifted(problems, options.tol, self.name)
+
+
+class _ConjugateSteps(Iteration):
+    """w, r, g, p of the module's text; arrays have one column per target."""
+
+    def __init__(self, problem: Problem, prover: Prover, schedule: ProofSchedule) -> None:
+        d, k = problem.n_features, problem.n_targets
+        self.problem, self.prover, self.schedule = problem, prover, schedule
+        self.design = centred_design(problem, prover.mean)
+        self.curvature = curvature_matrix(problem)
+        self.centre = best_constant(problem)
+        self.inverse = _inverse_diagonal(problem, prover, self.curvature)
+        self.coef = np.zeros((d, k))
+        self.intercept = self.centre.copy()
+        self._start()
+        # A gradient this much smaller than the first is zero; its ratios would be noise.
+        self.nothing = 1e-100 * self.square
+
+    def _start(self) -> None:
+        """r, g and p from the coefficients alone."""
+        self.residual = self.problem.target - self.centre - self.design.matvec(self.coef)
+        self._correlate()
+        self.direction = self.inverse * self.descent
+
+    def _correlate(self) -> None:
+        weighted = self.problem.weigh(self.residual)
+        self.descent = self.design.rmatvec(weighted) - self.curvature * self.coef
+        self.square = np.sum(self.descent * self.inverse * self.descent, axis=0)
+
+    def step(self) -> None:
+        p = self.direction
+        q = self.design.matvec(p)
+        curvature = np.sum(self.problem.weigh(q * q), axis=0) + np.sum(
+            self.curvature * p * p, axis=0
+        )
+        before = self.square
+        # The book writes g.M g for g.p, which it equals in exact arithmetic. With g.p the objective
+        # cannot rise, not even when rounding has spoilt the directions.
+        along = np.sum(self.descent * p, axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            length = np.where((curvature > 0) & (before > self.nothing), along / curvature, 0.0)
+        self.coef = self.coef + length * p
+        self.residual -= length * q
+        self._correlate()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            keep = np.where(before > self.nothing, self.square / before, 0.0)
+        self.direction = self.inverse * self.descent + keep * p
+
+    def progress(self) -> Progress:
+        self.intercept = self.centre - self.prover.mean @ self.coef
+        squares = self.problem.weigh(self.residual**2).sum()
+        objective = 0.5 * float(squares) + self.problem.penalty.value(self.coef)
+        norm = float(np.sqrt(self.square.sum()))
+        progress = self.schedule.progress(self.coef, self.intercept, norm, objective)
+        if self.schedule.wants_restart:
+            self._start()
+        self.is_stalled = self.schedule.is_stalled
+        self.is_settled = self.schedule.is_settled
+        return progress
+
+
+def _inverse_diagonal(problem: Problem, prover: Prover, curvature: Array) -> Array:
+    """D^{-1}, or ones where a preconditioner would change which answer has the least norm."""
+    rows = problem.n_samples
+    if problem.weights is not None:
+        rows = int(np.count_nonzero(problem.weights))
+    if problem.n_features > rows - problem.fit_intercept and not curvature.all():
+        return np.ones_like(curvature)
+    shift = prover.mean if problem.fit_intercept else None
+    squares = problem.design.column_squares(problem.weights, shift)
+    # Centred squares of a constant column are rounding noise: its inverse would amplify it.
+    noise = problem.n_samples * _EPS * prover.column_norms**2
+    diagonal = np.where(squares > noise, squares, 0.0)[:, None] + curvature
+    # Nor does a penalty below that noise hold a coefficient.
+    diagonal = np.where(diagonal > (64 * _EPS * prover.column_norms[:, None]) ** 2, diagonal, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.where(diagonal > 0, 1.0 / diagonal, 0.0)
+
+
+_LIMIT = 2000
+# Of the gap that is asked for, what is left for rounding.
+_SHARE = 0.1
+_NOTE = "one Krylov space for all strengths of a path"
+
+
+def can_shift(problems: ProblemSet) -> bool:
+    """Whether all members have one positive strength, and their paths the same number of them."""
+    return has_strengths(problems) and len({len(path) for path in problems.paths()}) == 1
+
+
+def has_strengths(problems: ProblemSet) -> bool:
+    """Whether all members have one positive strength."""
+    strengths = [member.penalty.curvature for member in problems.members]
+    return all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths)
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """The targets of all paths side by side, L of them; strengths ascend, of shape (m, L)."""
+
+    problems: ProblemSet
+    S: Array
+    means: Array
+    alphas: Array
+    goals: Array
+
+    def product(self, P: Array) -> Array:
+        """C P, for P of shape (d, L)."""
+        level = -np.einsum("dl,dl->l", self.means, P)
+        image, total = self.problems.design.curved_product(self.S, P, level)
+        return image - total * self.means
+
+
+def solve_shifted(problems: ProblemSet, tol: float, name: str) -> list[Solution]:
+    """Solutions of all members of a set that :func:`can_shift`.
+
+    Parameters
+    ----------
+    problems : ProblemSet
+    tol : float
+        The gap asked for, relative to the objective of the best constant.
+    name : str
+        The solver's, for the solutions.
+    """
+    design, members = problems.design, problems.members
+    ascending = [path[::-1] for path in problems.paths()]
+    first = [problems.on_all_rows(path[0]) for path in ascending]
+    k, m = first[0].n_targets, len(ascending[0])
+    ones = np.ones(design.shape[0])
+    weights = [ones if one.weights is None else one.weights for one in first]
+    means, levels = np.zeros((design.shape[1], len(first))), np.zeros((len(first), k))
+    if problems.fit_intercept:
+        means = np.stack([design.column_means(s) for s in weights], axis=1)
+        levels = np.stack([s @ one.target / s.sum() for s, one in zip(weights, first)])
+    allowed = np.array([target_gap(one, tol) for one in first])
+    S, about = np.repeat(np.stack(weights, axis=1), k, axis=1), np.repeat(means, k, axis=1)
+    strengths = [[float(members[i].penalty.curvature) for i in path] for path in ascending]
+    alphas = np.repeat(np.array(strengths).T, k, axis=1)
+    lanes = _Lanes(problems, S, about, alphas, np.repeat(allowed / k, k))
+    centred = np.concatenate([one.target - level for one, level in zip(first, levels)], axis=1)
+    weighted = S * centred
+    right = design.rmatvec(weighted) - about * weighted.sum(axis=0)
+    W, steps = _krylov(lanes, right)
+    found: list[Solution | None] = [None] * len(problems)
+    for i in range(m):
+        g = lanes.product(W[i]) + alphas[i] * W[i] - right
+        gaps = (g**2).sum(axis=0) / (2 * alphas[i])
+        for f, path in enumerate(ascending):
+            own = slice(f * k, (f + 1) * k)
+            coef = np.ascontiguousarray(W[i][:, own])
+            level = levels[f] - means[:, f] @ coef
+            bound, asked = float(gaps[own].sum()), float(allowed[f])
+            status = Status.CONVERGED if CLAIMED * bound <= asked else Status.STALLED
+            answer = Answer(path[i], coef, level, steps, bound, asked, status)
+            found[path[i]] = answer.solution(problems, name, _NOTE)
+    return [solution for solution in found if solution is not None]
+
+
+def _krylov(lanes: _Lanes, right: Array) -> tuple[Array, int]:
+    """Coefficients of shape (m, d, L), and the steps that they took."""
+    alphas, (m, L) = lanes.alphas, lanes.alphas.shape
+    W, P = np.zeros((m, *right.shape)), np.repeat(right[None], m, axis=0)
+    R, seed = right.copy(), right.copy()
+    zeta, zeta_before = np.ones((m, L)), np.ones((m, L))
+    size = np.einsum("dl,dl->l", R, R)
+    a_before, ratio_before = np.ones(L), np.zeros(L)
+    live = m
+    for number in range(_LIMIT):
+        # Large strengths end early.
+        while live and _is_done(lanes, zeta, size, live - 1):
+            live -= 1
+        if not live:
+            return W, number
+        image = lanes.product(seed) + alphas[0] * seed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a = _safe(size / np.einsum("dl,dl->l", seed, image))
+            R -= a * image
+            now = np.einsum("dl,dl->l", R, R)
+            ratio = _safe(now / size)
+            for i in range(live):
+                z, before = zeta[i], zeta_before[i]
+                shift = 1.0 + (alphas[i] - alphas[0]) * a
+                below = a * ratio_before * (before - z) + before * a_before * shift
+                new = _safe(z * before * a_before / below)
+                share = _safe(new / z)
+                W[i] += (a * share) * P[i]
+                P[i] *= ratio * share * share
+                P[i] += new * R
+                zeta_before[i], zeta[i] = z, new
+        seed *= ratio
+        seed += R
+        a_before, ratio_before, size = np.where(a > 0, a, 1.0), ratio, now
+    return W, _LIMIT
+
+
+def _is_done(lanes: _Lanes, zeta: Array, size: Array, i: int) -> bool:
+    return bool((zeta[i] ** 2 * size <= 2 * lanes.alphas[i] * _SHARE * lanes.goals).all())
+
+
+def _safe(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+class LSMR(Solver):
+    """LSMR for least squares and ridge, on dense or sparse data; least norm without a penalty."""
+
+    name = "lsmr"
+    title = "LSMR: Golub-Kahan bidiagonalisation of the rows"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    proof = "quadratic"
+
+    def cost(self, facts: Facts) -> Cost:
+        # The same products as conjugate gradients and more vectors.
+        return iteration_cost(facts, 1.1 * krylov_steps(facts), vectors=8.0)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        prover = make_prover(problem)
+        target = target_gap(problem, options.tol)
+        schedule = ProofSchedule(prover, target, options.tol, monitor.is_watching)
+        iteration = _Bidiagonalisation(problem, prover, schedule)
+        max_iter = options.max_iter or max(1000, 4 * problem.n_features)
+        outcome = run(iteration, monitor, max_iter=max_iter, target_gap=target)
+        return finish(problem, prover, iteration, outcome, monitor, self.name)
+
+
+class _Operator:
+    """B and B^T on pairs (rows, penalty rows), one column per target."""
+
+    def __init__(self, problem: Problem, mean: Array) -> None:
+        self.design = centred_design(problem, mean)
+        curvature = curvature_matrix(problem)
+        weights = problem.weights
+        self.root_weight = 1.0 if weights is None else np.sqrt(weights)[:, None]
+        if curvature.all():
+            shift = mean if problem.fit_intercept else None
+            squares = problem.design.column_squares(weights, shift)[:, None]
+            # What is left of a constant column is the rounding of its mean: it stays as small.
+            noise = (64 * _EPS) ** 2 * problem.design.column_squares(weights, None)[:, None]
+            squares = np.where(squares + curvature > noise, squares + curvature, 1.0)
+            self.scale = 1.0 / np.sqrt(squares)
+        else:
+            self.scale = np.ones_like(curvature)
+        self.root_curvature = np.sqrt(curvature) * self.scale
+
+    def forward(self, v: Array) -> tuple[Array, Array]:
+        rows = self.root_weight * self.design.matvec(self.scale * v)
+        return rows, self.root_curvature * v
+
+    def backward(self, u: tuple[Array, Array]) -> Array:
+        rows, curvature = u
+        return self.scale * self.design.rmatvec(self.root_weight * rows) + (
+            self.root_curvature * curvature
+        )
+
+
+def _normalise(*parts: Array) -> Array:
+    """Scale the columns of the stacked parts to unit norm, in place; return the norms."""
+    norm = np.sqrt(sum(np.sum(part * part, axis=0) for part in parts))
+    inverse = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+    for part in parts:
+        part *= inverse
+    return norm
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """a / b, and zero where the bidiagonalisation has ended."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b != 0)
+
+
+class _Bidiagonalisation(Iteration):
+    """The recurrences of section 2.8 without damping, each scalar an array over targets."""
+
+    def __init__(self, problem: Problem, prover: Prover, schedule: ProofSchedule) -> None:
+        self.problem, self.prover, self.schedule = problem, prover, schedule
+        self.operator = _Operator(problem, prover.mean)
+        self.centre = best_constant(problem)
+        self.coef = np.zeros((problem.n_features, problem.n_targets))
+        self.intercept = self.centre.copy()
+        self._start()
+
+    def _start(self) -> None:
+        """Begin with the residual of the coefficients reached so far."""
+        op = self.operator
+        self.base = self.coef
+        v = self.base / op.scale
+        rows, curvature = op.forward(v)
+        rows = op.root_weight * (self.problem.target - self.centre) - rows
+        curvature = -curvature
+        beta = _normalise(rows, curvature)
+        self.u = rows, curvature
+        self.v = op.backward(self.u)
+        self.alpha = _normalise(self.v)
+        ones = np.ones_like(beta)
+        self.alpha_bar, self.zeta_bar = self.alpha.copy(), self.alpha * beta
+        self.rho, self.rho_bar, self.c_bar, self.s_bar = ones, ones, ones, np.zeros_like(beta)
+        self.h, self.h_bar = self.v.copy(), np.zeros_like(self.v)
+        self.x = np.zeros_like(self.v)
+
+    def step(self) -> None:
+        op = self.operator
+        rows, curvature = op.forward(self.v)
+        rows -= self.alpha * self.u[0]
+        curvature -= self.alpha * self.u[1]
+        beta = _normalise(rows, curvature)
+        self.u = rows, curvature
+        v = op.backward(self.u) - beta * self.v
+        alpha = _normalise(v)
+        # Rotation P_k makes the bidiagonal matrix upper bidiagonal, bar P_k its transpose.
+        rho_before, rho_bar_before = self.rho, self.rho_bar
+        rho = np.hypot(self.alpha_bar, beta)
+        c, s = _ratio(self.alpha_bar, rho), _ratio(beta, rho)
+        theta = s * alpha
+        self.alpha_bar = c * alpha
+        theta_bar = self.s_bar * rho
+        rho_bar = np.hypot(self.c_bar * rho, theta)
+        c_bar, s_bar = _ratio(self.c_bar * rho, rho_bar), _ratio(theta, rho_bar)
+        zeta = c_bar * self.zeta_bar
+        self.zeta_bar = -s_bar * self.zeta_bar
+        self.h_bar = self.h - _ratio(theta_bar * rho, rho_before * rho_bar_before) * self.h_bar
+        self.x = self.x + _ratio(zeta, rho * rho_bar) * self.h_bar
+        self.h = v - _ratio(theta, rho) * self.h
+        self.v, self.alpha, self.rho, self.rho_bar = v, alpha, rho, rho_bar
+        self.c_bar, self.s_bar = c_bar, s_bar
+
+    def progress(self) -> Progress:
+        self.coef = self.base + self.operator.scale * self.x
+        self.intercept = self.centre - self.prover.mean @ self.coef
+        # |zeta_bar| is ||B^T r||: the gradient's norm costs nothing. The objective is not known
+        # between proofs; the loop asks only whether it is finite.
+        norm = float(np.sqrt(np.sum(self.zeta_bar**2)))
+        progress = self.schedule.progress(self.coef, self.intercept, norm, norm)
+        if self.schedule.wants_restart:
+            self._start()
+        self.is_stalled = self.schedule.is_stalled
+        self.is_settled = self.schedule.is_settled
+        return progress
