@@ -10,7 +10,7 @@ the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point u of
 :mod:`trueline.check.theorems.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
 away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy and Schwarz; v >= 0. []
 
-Columns that are constant beside an intercept have q_j = 0 and are left out. Of the penalty no more
+Columns that are constant beside an intercept, or zero, have q_j = 0 and are left out. Of the penalty no more
 is used than that it is not negative. Read from the witness: cone (d,), of which t = X_c cone.
 """
 
@@ -36,10 +36,11 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     if penalty.note or not is_nonnegative:
         return np.inf
     t, first = np.zeros((rows.n, 1)), None
-    constant = np.full(rows.d, claim.has_intercept)
+    constant = np.ones(rows.d, dtype=bool)
     for where, block in rows:
         t[where, 0] = (block - claim.centre) @ cone
-        first = block[0] if first is None else first
+        if first is None:
+            first = block[0] if claim.has_intercept else np.zeros(rows.d)
         constant &= (block == first).all(axis=0)
     s, balance = rows.s[:, None], 0.0
     if claim.has_intercept:

@@ -376,8 +376,21 @@ class _Bound:
             found = cone_bound(claim, claim.fields.cone, q, off, self.excess)
             if found <= claimed:
                 return found, None
-        excess, free = self.excess, penalty.is_free(q, off)
-        radius_cost = 0.0
+        # Those inside their bounds cost q_j w_j if they are not held, which may be all there is.
+        held = penalty.is_free(q, off)
+        inside = held | penalty.is_inside(W)
+        for free in (held, inside) if (inside != held).any() else (held,):
+            found = self._held(claimed, free, q, off, squares)
+            if found[0] <= claimed:
+                break
+        return found
+
+    def _held(
+        self, claimed: float, free: NDArray[np.bool_], q: Array, off: Array, squares: Array
+    ) -> tuple[float, float | None]:
+        """The bound if these coefficients without a penalty are held at q_j = 0."""
+        claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        excess, radius_cost = self.excess, 0.0
         for _ in range(3):
             if not free.any():
                 break
