@@ -15,7 +15,8 @@ keeps proofs from going below a level that the data decide:
   a radius, which is a thousand times the size of the coefficients. And 1e-6 of the objective, which
   weights or columns that differ by powers of ten keep such proofs from.
 
-Neither is ever more than a thousandth of P(constant), unless the target is constant.
+All of it together is never more than a millionth of P(constant); where the target is constant and
+leaves nothing to explain, never more than 1e-9 of its size. What is beyond that is told.
 
 Direct solvers leave their proofs to be worked out when somebody looks. The guard then asks for a
 bound on the gap that costs little (:meth:`~trueline.solution.PendingCertificate.bound`), and works
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ _UNDERFLOW = 1e-280
 _ROOM = 1.2
 # A target varies if the best constant leaves errors of more than this share of it; of what it
 # leaves, more than this part is never put down to rounding.
-_CONSTANT, _SMALL_PART = 1e-10, 1e-5
+_CONSTANT, _SMALL_PART = 1e-10, 1e-6
 # Proofs of these kinds are quadratic in the rounding of the gradient.
 _SHARP = frozenset({"quadratic", "row space"})
 # Endings that claim to be as good as was asked for.
@@ -93,7 +94,7 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
     W, b = solution.coef, solution.intercept
     proof = solution.proof
     if solution.tolerance is not None:
-        return judge_by_own(solution, solution.tolerance)
+        return judge_by_own(solution, solution.tolerance, lambda: problem)
     if proof is None or not is_about(proof, W, b):
         if not (isinstance(problem, Problem) and np.isfinite(W).all() and np.isfinite(b).all()):
             return Verdict(False, math.inf, 0.0)
@@ -115,8 +116,13 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
     return Verdict(bool(gap <= allowed), gap, allowed)
 
 
-def judge_by_own(solution: Solution, allowed: float) -> Verdict:
-    """The same where the solver says which gap it was to reach: there is no other proof either."""
+def judge_by_own(
+    solution: Solution, allowed: float, problem: Callable[[], Problem | MomentsProblem]
+) -> Verdict:
+    """The same where the solver says which gap it was to reach: there is no other proof either.
+
+    The problem is asked for only where that gap is missed, by rounding perhaps.
+    """
     proof = solution.proof
     if proof is None or not is_about(proof, solution.coef, solution.intercept):
         return Verdict(False, math.inf, allowed)
@@ -124,11 +130,14 @@ def judge_by_own(solution: Solution, allowed: float) -> Verdict:
         return Verdict(True, proof.bound(), allowed)
     certificate = solution.certificate
     assert certificate is not None
-    allowed += 4 * certificate.objective_rounding + _UNDERFLOW
     gap = certificate.gap
     if certificate.kind == "stationary":
         # No optimum is claimed: what a step along the slope, in its own metric, would gain.
         gap = 0.5 * float(certificate.witness["slope"]) ** 2
+    if not gap <= allowed:
+        asked = problem()
+        most = _most_rounding(asked, tolerance_of(asked, 1.0))
+        allowed += min(4 * certificate.objective_rounding, most) + _UNDERFLOW
     return Verdict(bool(gap <= allowed), gap, allowed)
 
 
@@ -189,31 +198,39 @@ def _half_square(moments: Moments, fit_intercept: bool) -> float:
 
 
 def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit: float) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the data.
-
-    Where the target varies, they are a small part of what there is to explain all the same: an
-    answer that rounding alone could have made is none.
-    """
-    level = 4 * certificate.objective_rounding + _UNDERFLOW
-    if isinstance(problem, MomentsProblem):
-        moments, W = problem.moments, certificate.coef
-        reach = np.sqrt(moments.y_size) + np.sqrt(moments.x_size) @ np.abs(W)
-        cancelling, targets = float(reach @ reach), float(moments.y_size.sum())
-    else:
-        cancelling = _cancelling(problem, certificate, unit)
-        targets = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
+    """Gaps that nobody could tell from zero, given the digits of the data."""
+    level = 4 * certificate.objective_rounding
     if certificate.kind not in _SHARP:
+        cancelling = _cancelling(problem, certificate, unit)
         level += _UNSEEN * (unit + cancelling) + _FAR_APART * abs(certificate.objective)
-    if "quadratic" in problem.loss.capabilities:
-        varies = unit > _CONSTANT**2 * targets
+    return min(level, _most_rounding(problem, unit)) + _UNDERFLOW
+
+
+def _most_rounding(problem: Problem | MomentsProblem, unit: float) -> float:
+    """What is ever put down to rounding, whatever the coefficients.
+
+    Where the target varies, it is a small part of what there is to explain: an answer that
+    rounding alone could have made is none.
+    """
+    if isinstance(problem, MomentsProblem):
+        targets = float(problem.moments.y_size.sum())
     else:
-        varies = unit > _CONSTANT * math.sqrt(problem.total_weight * targets)
-    return min(level, _SMALL_PART * unit) if varies and targets > 0 else level
+        targets = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
+    if "quadratic" in problem.loss.capabilities:
+        size, varies = targets, unit > _CONSTANT**2 * targets
+    else:
+        size = math.sqrt(problem.total_weight * targets)
+        varies = unit > _CONSTANT * size
+    return _SMALL_PART * unit if varies else _UNSEEN * size
 
 
-def _cancelling(problem: Problem, certificate: Certificate, unit: float) -> float:
+def _cancelling(problem: Problem | MomentsProblem, certificate: Certificate, unit: float) -> float:
     """The objective of the magnitudes of targets, terms of the scores and intercepts."""
     W, b = certificate.coef, certificate.intercept
+    if isinstance(problem, MomentsProblem):
+        moments = problem.moments
+        reach = np.sqrt(moments.y_size) + np.sqrt(moments.x_size) @ np.abs(W)
+        return float(reach @ reach)
     design, weights, weight = problem.design, problem.weights, problem.total_weight
     targets = problem.loss.target_size(problem.target)
     sizes = np.sqrt(problem.weigh(targets**2).sum(axis=0)) + math.sqrt(weight) * np.abs(b)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -330,7 +331,8 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     for number, solution in enumerate(found):
         solution.seconds = seconds
         if solution.tolerance is not None:  # the rows of the member need not be looked at
-            verdict = judge_by_own(solution, solution.tolerance)
+            own = partial(problems.__getitem__, number)
+            verdict = judge_by_own(solution, solution.tolerance, own)
         else:
             verdict = judge(problems.on_all_rows(number), solution, options.tol)
         confirm(solution, verdict)

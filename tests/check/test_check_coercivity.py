@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from trueline.check.numbers.gram import Table, coercivity, inverse_basis
-from trueline.check.numbers.rows import Rows, centre
+from trueline.check.rows import Rows, Table, centre, coercivity, inverse_basis
 
 
 def about_means(X, s=None, columns=None):

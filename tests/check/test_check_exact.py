@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueline.check.numbers.arithmetic import as_integers, exact_dot, null_space
+from trueline.check.arithmetic import as_integers, exact_dot, null_space
 
 doubles = st.floats(allow_nan=False, allow_infinity=False)
 

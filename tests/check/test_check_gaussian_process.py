@@ -21,7 +21,7 @@ import trueline.estimators.kernel.gaussian_process as estimator
 import trueline.estimators.kernel.sparse_process as sparse_estimator
 from trueline import GaussianProcessRegressor, SparseGaussianProcessRegressor
 from trueline.check import Verdict, verify
-from trueline.check.formulas.process_kernels import covariance_of, recognised
+from trueline.check.kernels import covariance_of, recognised
 
 LEAVES = [
     RBF(0.7),

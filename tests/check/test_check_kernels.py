@@ -7,8 +7,8 @@ from mpmath import mp, mpf
 from sklearn.gaussian_process import kernels as gp
 
 from trueline import SVC, GaussianProcessRegressor, KernelRidge
-from trueline.check.formulas.kernels import Ball, PairwiseKernel
-from trueline.check.formulas.process_kernels import covariance_of, recognised
+from trueline.check.arithmetic import Ball
+from trueline.check.kernels import PairwiseKernel, covariance_of, recognised
 
 mp.dps = 50
 N = 7

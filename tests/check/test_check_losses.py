@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from trueline import losses
-from trueline.check.formulas.losses import loss_of
+from trueline.check.losses import loss_of
 from trueline.check.verdict import Refused
 
 RESIDUALS = [

@@ -375,6 +375,23 @@ def test_a_stated_coercivity_proves_nothing(nu):
     assert not forge(replace(certificate, gap=1e-6), coercivity=np.array(nu)).verify(X, y).holds
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weights", ["equal", "orders", "zeros"])
+def test_nonnegative_gaps_are_of_second_order_in_rounding(offset, fit_intercept, weights):
+    """No offset, weight, constant column or second target makes the claim looser than 1e-9."""
+    rng = np.random.default_rng(int(offset) % 97 + 2 * fit_intercept)
+    X = np.round(3 * rng.standard_normal((24, 8))) + offset
+    X[:, 5], X[:, 6] = 7.0, 0.0
+    Y = rng.standard_normal((24, 2)) + (X - offset) @ np.abs(rng.standard_normal((8, 2)))
+    s = {"equal": None, "orders": 10.0 ** rng.integers(-8, 8, 24), "zeros": rng.integers(0, 3, 24)}
+    model = LinearRegression(positive=True, fit_intercept=fit_intercept)
+    model.fit(X, Y, sample_weight=s[weights])
+    certificate = model.certificate_
+    assert certificate.gap <= 1e-9 * certificate.objective
+    assert model.verify(X, Y, s[weights])
+
+
 @pytest.mark.parametrize("name", ["radius", "intercept_radius", "coefficient_radius"])
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e300, np.nan, np.inf])
 def test_a_radius_is_no_part_of_a_witness(name, value):

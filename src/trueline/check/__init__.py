@@ -42,13 +42,11 @@ _THEOREMS = {
     "maximum_error": ("maximum error",),
     "concomitant": ("concomitant",),
     "firth": ("stationary",),
-    "margin": ("hard margin", "margin"),
     "best_subset": ("search", "conditioned search"),
     "zero_one": ("zero-one packing", "zero-one search"),
     "mistakes": ("training errors", "mistake bound", "kernel mistake bound"),
-    "separation": ("separable", "quasi-separable", "not separable"),
-    "support_vectors": ("kernel duality", "kernel stationarity"),
-    "kernel_ridge": ("kernel equations",),
+    "separation": ("separable", "quasi-separable", "not separable", "hard margin", "margin"),
+    "kernel_machines": ("kernel duality", "kernel stationarity", "kernel equations"),
     "gaussian_process": ("stationary point", "given parameters", "evidence bounds"),
 }
 #: The file that proves each kind of claim.
@@ -87,7 +85,7 @@ def verify(
     """
     import numpy as np  # here, so that the errors of this package can be imported without it
 
-    from trueline.check.beside import check_beside
+    from trueline.check.claims import check_beside
     from trueline.check.schema import get, witness_of
 
     if effort not in ("normal", "full"):

@@ -14,17 +14,6 @@ import numpy as np
 
 from trueline.check.verdict import Refused
 
-__all__ = [
-    "CLAIMS",
-    "Field",
-    "get",
-    "is_builtin",
-    "parameters",
-    "read",
-    "shape_of",
-    "witness_of",
-]
-
 
 @dataclass(frozen=True)
 class Field:

@@ -39,16 +39,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import below, judged, read_about
-from trueline.check.numbers.arithmetic import EPS, ROWS, SMALLEST, Array, as_integers
-from trueline.check.numbers.gram import Table, coercivity
-from trueline.check.numbers.rows import Rows, centre, dense, residuals
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, Indices, as_integers
+from trueline.check.claims import below, judged, read_about
+from trueline.check.rows import Rows, Table, centre, coercivity, dense, residuals
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
 
 Support = tuple[int, ...]
 
@@ -258,7 +254,7 @@ def _exact_value(rows: Rows, claim: Any, support: Support) -> Fraction:
     return M[-1, -1] / 2 + Fraction(claim.alpha) * len(support)
 
 
-def _values(sums: _Sums, index: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+def _values(sums: _Sums, index: Indices) -> tuple[Array, Array, Array]:
     """The second theorem: values of supports from below and above, and least eigenvalues."""
     n, size = index.shape
     if size == 0:

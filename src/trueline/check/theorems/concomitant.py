@@ -34,16 +34,20 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import below, judged, read_about
-from trueline.check.numbers.arithmetic import EPS, SMALLEST, Array, tree_sum
-from trueline.check.numbers.gram import Table, independent_columns, inverse_basis
-from trueline.check.numbers.rows import Rows, centre, dense, scores
+from trueline.check.arithmetic import EPS, SMALLEST, Array, Indices, tree_sum
+from trueline.check.claims import below, judged, read_about
+from trueline.check.rows import (
+    Rows,
+    Table,
+    centre,
+    dense,
+    independent_columns,
+    inverse_basis,
+    scores,
+)
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
-
-__all__ = ["check"]
 
 _STRENGTH = {"delta": Field(low=1e-100, high=1e100), "alpha": Field(low=0.0, high=1e100)}
 _UNITS = 16 * EPS
@@ -163,7 +167,7 @@ def _repaired(rows: Rows, claim: Any, at: _Point) -> float:
     return at.shrunk(moved, kappa, tau) - paid
 
 
-def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Array, Array]:
+def _merged(rows: Rows, w: Array, constant: bool) -> tuple[Indices, Array, Array]:
     """Columns that vary, one of each group of exact copies; the sizes and sums of w of groups."""
     X = dense(rows.X)
     seen: dict[bytes, int] = {}

@@ -31,11 +31,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import Claim, read_claim
-from trueline.check.numbers.arithmetic import EPS, Array, exact_product
-from trueline.check.numbers.gram import (
+from trueline.check.arithmetic import EPS, Array, Indices, exact_product
+from trueline.check.claims import Claim, read_claim
+from trueline.check.rows import (
     Table,
     coercivity,
     factor,
@@ -45,8 +44,6 @@ from trueline.check.numbers.gram import (
 )
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
 
 # What is stated of the basis, its coercivity and what it leaves out is of use to the fit alone.
 _OF_SQUARES = {
@@ -175,7 +172,7 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
 
 def _growth(
     claim: Claim, g: Array, error: Array, a: Array, W: Array, enough: float
-) -> tuple[float, float, NDArray[np.intp]]:
+) -> tuple[float, float, Indices]:
     """The bound for targets of one curvature a; what a change of further columns costs; these."""
     none, found = np.zeros(0, dtype=np.intp), np.inf
     if (a > 0).all():
@@ -211,7 +208,7 @@ def _nonnegative(claim: Claim, g: Array, error: Array, a: Array, W: Array, squar
     return found
 
 
-def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDArray[np.intp]]:
+def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, Indices]:
     """The bound where columns depend on others; what a change of these costs, if not exactly."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
     centre = claim.means()
@@ -239,7 +236,7 @@ def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDAr
     return gap, float(left.sum()) + steep * float(np.sqrt(size).sum()) * g.shape[1], rest
 
 
-def _listed(numbers: NDArray[np.intp]) -> str:
+def _listed(numbers: Indices) -> str:
     shown = ", ".join(str(int(j)) for j in numbers[:5])
     return shown + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
 

@@ -8,8 +8,8 @@ the conjugates l_i* with sum_i s_i u_i = 0 if there is an intercept. With q = su
 for all v and c. *Proof.* l_i(z') >= u_i z' - l_i*(u_i) and p(v) >= -q.v - p*(-q) for all z', v; add
 them up over z' = x_i.v + c, where q.v cancels and c is multiplied by zero. []
 
-Both brackets are sums of terms that are not negative (:mod:`trueline.check.formulas.losses`,
-:mod:`trueline.check.formulas.penalties`): nothing cancels. The numbers u need not be known exactly,
+Both brackets are sums of terms that are not negative (:mod:`trueline.check.losses`,
+:mod:`trueline.check.penalties`): nothing cancels. The numbers u need not be known exactly,
 only to exist. They are made from known ones u^ as follows; each step enters the bound.
 
 1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
@@ -25,8 +25,8 @@ only to exist. They are made from known ones u^ as follows; each step enters the
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
 4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
-   (:mod:`trueline.check.numbers.gram`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
-   Columns that depend on others exactly have it with them (:mod:`trueline.check.numbers.gram`).
+   (:mod:`trueline.check.rows`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.rows`).
    Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
 
 *Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
@@ -34,6 +34,21 @@ m (z_next - z_j) at w, and take away nothing at any v in order.
 
 Read from the certificate: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef,
 intercept; witness: dual (n, k), order (n, k - 1) and slack, powers of two of the units.
+
+Losses of residuals, coefficients that may not be negative: how large these can be.
+
+*Theorem.* Let t_i be any numbers with sum_i s_i t_i = 0 if there is an intercept, and let
+p_j = sum_i s_i t_i x_ij >= 0 for all columns. Every v >= 0 whose objective is at most P has
+
+    p.v = sum_i s_i t_i (r_i + y_i) <= R(P) + |t| |y|,
+
+r its residuals, norms weighted by s, y about its mean if there is an intercept, and R the bound of
+the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point u of
+:mod:`trueline.check.theorems.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
+away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy and Schwarz; v >= 0. []
+
+Columns that are constant beside an intercept, or zero, have q_j = 0 and are left out. Of the
+penalty no more is used than that it is not negative.
 """
 
 from __future__ import annotations
@@ -43,18 +58,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import Claim, read_claim
-from trueline.check.formulas.cone import cone_bound
-from trueline.check.numbers.arithmetic import EPS, exact_product, two_sum
-from trueline.check.numbers.gram import Table, independent_columns, inverse_basis, least_eigenvalue
+from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, two_sum
+from trueline.check.claims import Claim, read_claim
+from trueline.check.rows import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
-
-Array = NDArray[np.float64]
 
 _WITNESS = {
     "dual": Field(("n", "k"), optional=True),
@@ -373,11 +382,24 @@ class _Bound:
         error = self.s * self.error + 4 * EPS * np.abs(rest)
         q, off, squares = claim.sums(weighted, rest, error, self.doubled)
         if claim.fields.cone is not None:
-            found = cone_bound(claim, claim.fields.cone, q, off, self.excess)
-            if found <= claimed:
-                return found, None
-        excess, free = self.excess, penalty.is_free(q, off)
-        radius_cost = 0.0
+            bound = cone_bound(claim, claim.fields.cone, q, off, self.excess)
+            if bound <= claimed:
+                return bound, None
+        # Those inside their bounds cost q_j w_j if they are not held, which may be all there is.
+        held = penalty.is_free(q, off)
+        inside = held | penalty.is_inside(W)
+        for free in (held, inside) if (inside != held).any() else (held,):
+            found = self._held(claimed, free, q, off, squares)
+            if found[0] <= claimed:
+                break
+        return found
+
+    def _held(
+        self, claimed: float, free: Bools, q: Array, off: Array, squares: Array
+    ) -> tuple[float, float | None]:
+        """The bound if these coefficients without a penalty are held at q_j = 0."""
+        claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        excess, radius_cost = self.excess, 0.0
         for _ in range(3):
             if not free.any():
                 break
@@ -418,7 +440,7 @@ class _Bound:
         return claimed, radius
 
     def _hold(
-        self, free: NDArray[np.bool_], q: Array, off: Array, squares: Array, excess: Array
+        self, free: Bools, q: Array, off: Array, squares: Array, excess: Array
     ) -> tuple[Array, Array, float]:
         """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
@@ -461,7 +483,7 @@ class _Bound:
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
     def _hold_smooth(
-        self, columns: NDArray[np.intp], size: Array, squares: Array
+        self, columns: Indices, size: Array, squares: Array
     ) -> tuple[Array, Array] | None:
         """The same for smooth losses: slopes at the least value over these coefficients.
 
@@ -497,3 +519,41 @@ class _Bound:
             excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
             further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
         return excess, further
+
+
+def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -> float:
+    """The bound for a dual point with sums q up to off, and the excess of its losses."""
+    rows, penalty = claim.rows, claim.penalty
+    is_nonnegative = (penalty.low == 0).all() and np.isinf(penalty.high).all()
+    if penalty.note or not is_nonnegative:
+        return np.inf
+    t, first = np.zeros((rows.n, 1)), None
+    constant = np.ones(rows.d, dtype=bool)
+    for where, block in rows:
+        t[where, 0] = (block - claim.centre) @ cone
+        if first is None:
+            first = block[0] if claim.has_intercept else np.zeros(rows.d)
+        constant &= (block == first).all(axis=0)
+    s, balance = rows.s[:, None], 0.0
+    if claim.has_intercept:
+        t = t - float(rows.s @ t[:, 0]) / rows.weight
+        balance = abs(math.fsum((rows.s * t[:, 0]).tolist())) / rows.weight
+        balance += 2 * EPS * float(np.abs(t).max(initial=0.0))
+    nothing = np.zeros_like(t)
+    p, error, squares = claim.sums(s * t, nothing, EPS * np.abs(s * t), False)
+    p = p[:, 0] - error[:, 0] - balance * np.sqrt(rows.weight * squares) * 1.01
+    if not (p[~constant] > 0).all():
+        return np.inf
+    y = rows.y - (rows.s @ rows.y / rows.weight if claim.has_intercept else 0.0)
+    norm = float(np.sqrt((s * t**2).sum())) + balance * np.sqrt(rows.weight)
+    largest = float(np.abs(t).max(initial=0.0)) + balance
+    far = claim.loss.most_residual(claim.ceiling, rows.weight, norm, largest)
+    if not np.isfinite(far):
+        return np.inf
+    far = far + norm * np.sqrt((s * y**2).sum(axis=0))
+    free = ~constant[:, None]
+    rise = np.where(free, np.maximum(off - q, 0.0) / np.where(constant, 1.0, p)[:, None], 0.0)
+    back = np.where(free, np.maximum(off + q, 0.0) * claim.W, 0.0)
+    value, rounding = penalty.value(claim.W)
+    total = float((excess + rise.max(axis=0, initial=0.0) * far + back.sum(axis=0)).sum())
+    return (total + value + rounding) * (1 + 1e-9) + rows.floor

@@ -33,16 +33,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import below, judged, read_about, require_signs
-from trueline.check.numbers.arithmetic import EPS, ROWS, Array
-from trueline.check.numbers.gram import Table, factor, independent_columns, inverse
-from trueline.check.numbers.rows import Rows, centre, scores
+from trueline.check.arithmetic import EPS, ROWS, Array, Indices
+from trueline.check.claims import below, judged, read_about, require_signs
+from trueline.check.rows import Rows, Table, centre, factor, independent_columns, inverse, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
 
 _TINY = 1e-280
 _WITNESS = {"slope": Field(low=0.0), "columns": Field(("m",), "integer", low=0)}
@@ -69,7 +65,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
 
 
 def _left_out(
-    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], middle: Array, constant: bool
+    rows: Rows, kept: Indices, left: Indices, middle: Array, constant: bool
 ) -> tuple[str, ...]:
     """What is presupposed of the columns left out; those kept turn out to be independent later."""
     if len(left) == 0:

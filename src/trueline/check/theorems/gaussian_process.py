@@ -45,18 +45,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.kernels import Ball
-from trueline.check.formulas.process_kernels import covariance_of, noise_and_rest, recognised
-from trueline.check.numbers.arithmetic import EPS, SMALLEST
-from trueline.check.numbers.rows import as_doubles, as_matrix, as_targets, length
+from trueline.check.arithmetic import EPS, SMALLEST, Array, Ball
+from trueline.check.kernels import covariance_of, noise_and_rest, recognised
+from trueline.check.rows import as_doubles, as_matrix, as_targets, length
 from trueline.check.schema import CLAIMS, Field, get, read
 from trueline.check.verdict import Check, Refused, Verification, told
 
-__all__ = ["check"]
-
-Array = NDArray[np.float64]
 Blocks = Iterator[tuple[slice, Ball, list[Ball]]]
 
 _VALUES = 1_000_000

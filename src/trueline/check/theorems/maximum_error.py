@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.formulas.claims import UNITS, below, judged, read_about
-from trueline.check.numbers.arithmetic import (
+from trueline.check.arithmetic import (
     EPS,
     SMALLEST,
     Array,
@@ -42,11 +41,10 @@ from trueline.check.numbers.arithmetic import (
     exact_product,
     null_space,
 )
-from trueline.check.numbers.rows import Rows, dense, residuals, scores
+from trueline.check.claims import UNITS, below, judged, read_about
+from trueline.check.rows import Rows, dense, residuals, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
-
-__all__ = ["check"]
 
 _WITNESS = {
     "rows": Field(("m",), "integer", low=0),

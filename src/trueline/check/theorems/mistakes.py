@@ -32,14 +32,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from trueline.check.formulas.claims import judged, read_about
-from trueline.check.formulas.kernels import PairwiseKernel, definite_shift
-from trueline.check.numbers.arithmetic import EPS, SMALLEST, Array
-from trueline.check.numbers.rows import as_doubles, as_matrix, as_weights, length, scores
+from trueline.check.arithmetic import EPS, SMALLEST, Array
+from trueline.check.claims import judged, read_about
+from trueline.check.kernels import PairwiseKernel, definite_shift
+from trueline.check.rows import as_doubles, as_matrix, as_weights, length, scores
 from trueline.check.schema import Field, get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
 
 _ERRORS = {"class_weights": Field(("c",), low=0.0), "kernel": Field(kind="any", optional=True)}
 _BOUND = {

@@ -37,15 +37,12 @@ from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.claims import below, judged, read_about, require_signs
-from trueline.check.numbers.arithmetic import EPS, Array, as_integers, exact_dot, null_space
-from trueline.check.numbers.rows import Bools, Rows, dense, scores
+from trueline.check.arithmetic import EPS, Array, Bools, Indices, as_integers, exact_dot, null_space
+from trueline.check.claims import below, judged, read_about, require_signs
+from trueline.check.rows import Rows, dense, scores
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
 
 _WITNESS = {
     "members": Field(("m",), "integer", low=0),
@@ -98,7 +95,7 @@ def _errors(X: Array, signs: Array, W: Array, b: Array) -> Bools:
 
 def _shared_weights(
     X: Array, signs: Array, s: Any, fit_intercept: bool
-) -> tuple[NDArray[np.intp], Any, int]:
+) -> tuple[Indices, Any, int]:
     """Where each signed row's weight is kept, what contradictions leave there, and their cost."""
     holders: dict[bytes, int] = {}
     place = np.array([holders.setdefault(x.tobytes(), len(holders)) for x in X + 0.0], dtype=int)
@@ -113,9 +110,7 @@ def _shared_weights(
     return place, left, int(sum(twice)) // 2
 
 
-def _packed(
-    A: Array, place: NDArray[np.intp], left: Any, claim: Any, charges: Any
-) -> tuple[Fraction, bool]:
+def _packed(A: Array, place: Indices, left: Any, claim: Any, charges: Any) -> tuple[Fraction, bool]:
     """The sum of the charges that the weights allow, and whether the conflicts are some."""
     ends = [0, *claim.ends.tolist()]
     if any(a >= b for a, b in pairwise(ends)) or ends[-1] != len(claim.members):

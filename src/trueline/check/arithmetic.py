@@ -13,22 +13,27 @@ m products err by at most m eps times the sum of the magnitudes, in any order (N
 
 Every double is an integer times a power of two; multiplied by one common power, whole tables are
 integers, and Python's integers do not round.
+
+A :class:`Ball` holds numbers and bounds on their errors; each operation adds what it rounds off.
+NumPy's elementary functions are taken to err by at most eight units.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EPS", "ROWS", "SMALLEST", "as_integers", "eliminated", "exact_dot", "exact_product"]
-__all__ += ["exact_sum", "null_space", "residual_doubled", "sum_units", "tree_sum", "two_sum"]
+from trueline.check.verdict import Refused
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.object_]
+Indices = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 EPS = float(np.finfo(np.float64).eps)
 #: Rows of a block.
@@ -148,3 +153,100 @@ def null_space(matrix: Integers) -> list[Integers]:
         v[free], v[pivots] = last, -table[: len(pivots), free]
         out.append(v)
     return out
+
+
+_UNITS = 8 * EPS
+
+
+class Ball:
+    """Numbers that are known up to an error: the true ones lie within ``rad`` of ``mid``."""
+
+    __array_ufunc__ = None  # arrays leave sums and products with a ball to the ball
+
+    def __init__(self, mid: Any, rad: Any = 0.0) -> None:
+        self.mid = mid
+        self.rad = rad if np.shape(rad) == np.shape(mid) else np.broadcast_to(rad, np.shape(mid))
+
+    @classmethod
+    def rounded(cls, mid: Any, rad: Any, units: float = EPS) -> Ball:
+        """A result that was rounded, whose error was rounded too."""
+        return cls(mid, (rad + units * np.abs(mid)) * (1 + _UNITS) + SMALLEST)
+
+    @classmethod
+    def stack(cls, parts: Iterable[Ball]) -> Ball:
+        """Rows one below the other."""
+        return cls(*map(np.concatenate, zip(*((part.mid, part.rad) for part in parts))))
+
+    @classmethod
+    def symmetric(cls, K: Array) -> Ball:
+        """A matrix that should be symmetric, up to what it differs from its transpose by."""
+        return cls(0.5 * (K + K.T), np.abs(K - K.T))
+
+    def __add__(self, other: Any) -> Ball:
+        other = other if isinstance(other, Ball) else Ball(other)
+        return Ball.rounded(self.mid + other.mid, self.rad + other.rad)
+
+    def __mul__(self, other: Any) -> Ball:
+        other = other if isinstance(other, Ball) else Ball(other)
+        rad = np.abs(self.mid) * other.rad + (np.abs(other.mid) + other.rad) * self.rad
+        return Ball.rounded(self.mid * other.mid, rad)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Ball:
+        return Ball(-self.mid, self.rad)
+
+    def __sub__(self, other: Any) -> Ball:
+        return self + -other
+
+    def __abs__(self) -> Ball:
+        return Ball(np.abs(self.mid), self.rad)
+
+    def __getitem__(self, where: Any) -> Ball:
+        return Ball(self.mid[where], self.rad[where])
+
+    @property
+    def high(self) -> Any:
+        """What the numbers are at most."""
+        return (self.mid + self.rad) + EPS * np.abs(self.mid)
+
+    def dot(self, w: Array) -> Ball:
+        """Sums of products with exact numbers along the last axis."""
+        m, size = len(w), np.abs(w)
+        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid) + SMALLEST) @ size
+        return Ball.rounded(self.mid @ w, rad * (1 + m * EPS) + m * SMALLEST)
+
+    def sum(self) -> Ball:
+        """The sum of all numbers."""
+        units = (np.size(self.mid) + 8) * EPS
+        rad = float((self.rad + units * np.abs(self.mid)).sum()) * (1 + units)
+        return Ball.rounded(float(np.sum(self.mid)), rad)
+
+    def exp(self) -> Ball:
+        """|exp(m + r) - exp(m)| <= exp(m) (exp(r) - 1), and <= exp(m + r)."""
+        mid, small = np.exp(self.mid), np.minimum(self.rad, 1.0)
+        above = np.exp(self.mid + self.rad) * (1 + 1e-12)  # |m + r| <= 745 unless it is 0 or inf
+        return Ball.rounded(mid, np.where(self.rad < 1, mid * np.expm1(small), above), _UNITS)
+
+    def sqrt(self) -> Ball:
+        """|sqrt(m + r) - sqrt(m)| <= r / sqrt(m), and <= sqrt(r)."""
+        mid, root = np.sqrt(np.maximum(self.mid, 0.0)), np.sqrt(self.rad)
+        return Ball.rounded(mid, root * np.where(mid > root, root / np.where(mid > 0, mid, 1), 1.0))
+
+    def log1p(self) -> Ball:
+        """Of numbers >= 0: the slope is at most 1 / (1 + m - r)."""
+        rad = self.rad / (1 + np.maximum(self.mid - self.rad, 0.0))
+        return Ball.rounded(np.log1p(self.mid), rad, _UNITS)
+
+    def smooth(self, function: Callable[[Array], Array]) -> Ball:
+        """A function whose slope is at most 1: tanh, sin, cos."""
+        return Ball.rounded(function(self.mid), self.rad, _UNITS)
+
+    def power(self, p: float) -> Ball:
+        """|(m + r)^p - m^p| <= p r (|m| + r)^(p - 1), for p >= 1; of m >= 0 unless p is whole."""
+        if p == 0:
+            return Ball(np.ones_like(self.mid))
+        if p < 1 or (p != int(p) and (self.mid < 0).any()):
+            raise Refused(f"powers of {p:g} are not evaluated here")
+        rad = p * self.rad * (np.abs(self.mid) + self.rad) ** (p - 1) * (1 + p * EPS)
+        return Ball.rounded(self.mid**p, rad, _UNITS)

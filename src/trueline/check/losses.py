@@ -33,15 +33,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.numbers.arithmetic import EPS
+from trueline.check.arithmetic import EPS, Array
 from trueline.check.schema import Field, is_builtin, parameters, read
 from trueline.check.verdict import Refused
-
-__all__ = ["Loss", "loss_of"]
-
-Array = NDArray[np.float64]
 
 
 class Loss:

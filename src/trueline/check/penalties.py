@@ -21,15 +21,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.numbers.arithmetic import EPS
+from trueline.check.arithmetic import EPS, Array, Bools
 from trueline.check.schema import Field, is_builtin, parameters, read
 from trueline.check.verdict import Refused
-
-__all__ = ["Penalty", "penalty_of"]
-
-Array = NDArray[np.float64]
 
 
 class Penalty:
@@ -61,11 +56,15 @@ class Penalty:
     def is_bounded(self) -> bool:
         return bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
 
-    def is_free(self, q: Array, error: Array) -> NDArray[np.bool_]:
+    def is_free(self, q: Array, error: Array) -> Bools:
         """Coefficients that nothing holds in a direction in which q may fall."""
         falls = (np.isinf(self.high) & (q - error < 0)) | (np.isinf(self.low) & (q + error > 0))
         # A strength below the rounding of q holds nothing that could be seen.
         return (self.linear <= 1e3 * error * (self.linear > 0)) & (self.curvature == 0) & falls
+
+    def is_inside(self, W: Array) -> Bools:
+        """Coefficients without a penalty that are on no bound."""
+        return (self.linear == 0) & (self.curvature == 0) & (W > self.low) & (W < self.high)
 
     def admits(self, W: Array) -> bool:
         """Whether the coefficients are within the bounds."""
@@ -105,7 +104,7 @@ class Penalty:
         room = np.where(out, self.linear / np.where(out, size, 1.0) * (1 - 8 * EPS), 1.0)
         return np.asarray(room.min(axis=0, initial=1.0))
 
-    def excess(self, W: Array, q: Array, error: Array, free: NDArray[np.bool_]) -> float:
+    def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
         """x(W, q) at the worst q within its error, without the coefficients that are free."""
         l, a = self.linear, self.curvature
         norm, size = self._norm(q), self._norm(W)
@@ -142,13 +141,13 @@ class _NonNegativeBlocks(Penalty):
     def admits(self, W: Array) -> bool:
         return bool((W >= 0).all())
 
-    def is_free(self, q: Array, error: Array) -> NDArray[np.bool_]:
+    def is_free(self, q: Array, error: Array) -> Bools:
         return super().is_free(np.minimum(q, 0.0), error)
 
     def scale(self, q: Array, error: Array) -> Array:
         return super().scale(np.minimum(q, 0.0), error)
 
-    def excess(self, W: Array, q: Array, error: Array, free: NDArray[np.bool_]) -> float:
+    def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
         rising = float((np.maximum(q, 0.0) * W).sum()) * (1 + 1e-12)
         return super().excess(W, np.minimum(q, 0.0), error, free) + rising
 
@@ -173,7 +172,7 @@ class _Foreign(Penalty):
         room = np.min([self.penalty.dual_scale(V) for V in ends], axis=0)
         return np.where(room < 1, room * (1 - 8 * EPS), 1.0)
 
-    def excess(self, W: Array, q: Array, error: Array, free: NDArray[np.bool_]) -> float:
+    def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
         ends = self.penalty.worst_ends(-q - error, error - q)
         conjugate = sum(float(np.sum(self.penalty.conjugate_per_target(V))) for V in ends)
         value, rounding = self.value(W)

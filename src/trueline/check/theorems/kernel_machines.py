@@ -33,6 +33,27 @@ can be moved against each other with a gain above the violation, per unit and to
 Read from the certificate: kind, machine, objective, objective_rounding, gap, violation, kernel,
 parameters (C, epsilon, nu), classes, class_weight, support, coef, intercept; from the witness: for
 nu_svr epsilon (e), for nu_svc scale (r) and multipliers of each pair (beta), which must be r coef.
+
+Kernel ridge regression: its equations, and what their residual proves.
+
+With K the kernel matrix of the rows of positive weight, strengths alpha_t >= 0 and f = K c,
+
+    objective    sum_t 1/2 sum_i s_i (y_it - f_it)^2 + alpha_t / 2 c_t.K c_t
+    residual     r_it = y_it - f_it - alpha_t c_it / s_i.
+
+**Theorem.** If K is positive semi-definite, no function of the kernel's space has an objective
+lower by more than 1/2 sum s_i r_it^2.
+
+*Proof.* For every f and every u, s/2 (y - f)^2 >= u (y - f) - u^2 / (2 s), and alpha/2 |f|^2 >=
+sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c their sum is a lower bound that does not depend
+on f; it is lower than the objective at f = K c by what the theorem says.
+
+Kernels that are not positive semi-definite by formula (given matrices, functions, sigmoid) are
+taken with that on the diagonal which makes them so for certain: the rounding of their eigenvalues,
+no more than 1e-9 of their norm, or nothing but the equations is proven.
+
+Read from the certificate: objective, objective_rounding, gap, residual (of the largest target),
+kernel (metric, gamma, degree, coef0; a function and its parameters), coef; from the witness: alpha.
 """
 
 from __future__ import annotations
@@ -46,17 +67,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.formulas.kernels import Ball, PairwiseKernel
-from trueline.check.numbers.arithmetic import EPS, exact_sum
-from trueline.check.numbers.rows import as_doubles, length
+from trueline.check.arithmetic import EPS, Array, Ball, Bools, Indices, exact_sum
+from trueline.check.kernels import PairwiseKernel, definite_shift
+from trueline.check.rows import as_doubles, as_targets, as_weights, length
 from trueline.check.schema import CLAIMS, Field, get, read, shape_of
 from trueline.check.verdict import Check, Refused, Verification
-
-__all__ = ["check"]
-
-Array = NDArray[np.float64]
 
 _POSITIVE = Field(low=5e-324, finite=False)
 _SHARE = Field(low=0.0, high=1.0)
@@ -79,7 +95,7 @@ _NOTHING = ((_ALL, Fraction(0)),)  # that all multipliers add up to nothing
 class _Part:
     """One program: rows, targets, boxes, multipliers, and what the machine makes of them."""
 
-    rows: NDArray[np.intp]
+    rows: Indices
     target: Array  # t or y
     price: Array
     beta: Array
@@ -104,7 +120,9 @@ class _Part:
 
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
-    """Objective and gap, or violation, of a support vector machine."""
+    """Objective and gap of a kernel machine; or its violation, or the residual of its equations."""
+    if get(certificate, "kind") == "kernel equations":
+        return _check_ridge(certificate, X, y, sample_weight)
     claim = _read(certificate, X, y, sample_weight)
     kernel = PairwiseKernel(claim.kernel, X)
     try:
@@ -174,7 +192,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
     return out
 
 
-def _codes(labels: Any, classes: list[Any], used: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _codes(labels: Any, classes: list[Any], used: Bools) -> Indices:
     """The number of the class of each row."""
     try:
         number = {label: code for code, label in enumerate(classes)}
@@ -291,3 +309,48 @@ def _violation(part: _Part, f: Ball) -> float:
     down = (f - part.gain + np.where(beta > 0, e, -e)).high
     up, down = np.where(beta < part.high, up, -np.inf), np.where(beta > part.low, down, -np.inf)
     return float(np.max([0.0, *(up[g].max() + down[g].max() for g, _ in part.sums)]))
+
+
+# --- kernel ridge regression ---------------------------------------------------------------------
+
+_SHIFT = 1e-9
+
+
+def _check_ridge(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Verification:
+    """Objective, residual and gap of kernel ridge regression."""
+    n = length(X)
+    y = as_targets(y, n)
+    fields = {**CLAIMS, "residual": Field(low=0.0)}
+    fields |= {"kernel": Field(kind="any"), "coef": Field(("n", "k"))}
+    sizes = {"n": n, "k": y.shape[1]}
+    claim = read(certificate, fields, {"alpha": Field(("k",), low=0.0)}, sizes)
+    weights = as_weights(sample_weight, n)
+    keep = weights > 0
+    kernel, proves = PairwiseKernel(claim.kernel, X), math.isfinite(claim.gap)
+    y, s, c, alpha = y[keep], weights[keep, None], claim.coef[keep], claim.alpha
+    K = kernel.whole()[keep][:, keep]
+    shift = 0.0 if kernel.is_definite or not proves else definite_shift(K)
+    f = K.dot(c) + Ball(0.0 * c, shift * np.abs(c))
+    miss, root = -f + y, Ball.rounded(np.sqrt(s), 0.0)
+    left = abs(miss - Ball.rounded(alpha * c / s, 0.0, 2 * EPS))
+    residual = left.high.max() / (np.abs(y).max() or 1.0)
+    # Weights are taken into the squares, which then underflow only where the terms do.
+    miss, left = miss * root, left * root
+    objective = ((miss * miss).sum() + (f * Ball.rounded(alpha * c, 0.0)).sum()) * 0.5
+    found = float(objective.mid), float(objective.rad)
+    checks = [
+        Check.that("rows of weight zero", "not used", not claim.coef[~keep].any()),
+        Check.within("objective", claim.objective, claim.objective_rounding, *found),
+        Check.at_most("residual of the equations", claim.residual, residual * (1 + 4 * EPS)),
+    ]
+    what = f"the equations of {kernel.said} are solved up to {claim.residual:.3g}"
+    what += " of the largest target"
+    if not proves:
+        return Verification(tuple(checks), f"{what}; nothing about other functions")
+    definite = shift <= _SHIFT * float(np.linalg.norm(K.mid))
+    checks.append(Check.that("kernel", "positive semi-definite", definite))
+    checks.append(Check.at_most("gap", claim.gap, ((left * left).sum() * 0.5).high))
+    added = f" (with {shift:.2g} added to the diagonal of its matrix)" if shift else ""
+    least = claim.objective - claim.objective_rounding - claim.gap
+    what += f", and no function of its space{added} has an objective below {least:.10g}"
+    return Verification(tuple(checks), what)
