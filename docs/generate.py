@@ -202,7 +202,7 @@ def engines() -> str:
             found.setdefault(engine, []).append((float(one["worth"]), case.replace(" / ", ", ")))
     rows = []
     for engine, worths in sorted(found.items(), key=lambda item: -max(item[1])[0]):
-        most, case = max(worths)
+        _, case = max(worths)
         alone = sum(worth == float("inf") for worth, _ in worths)
         finite = [worth for worth, _ in worths if worth < float("inf")]
         rows.append(
