@@ -37,7 +37,7 @@ from trueline.evaluation.task import Scorers, Task
 from trueline.moments import Moments
 from trueline.selection.cross_validation import fast_metric
 from trueline.selection.leave_one_out import leave_one_out_errors
-from trueline.solvers.least_squares.spectrum import Spectrum
+from trueline.solvers import Spectrum
 
 __all__ = ["LeaveOneOut", "approximate_scores", "leave_one_out_route"]
 

@@ -47,10 +47,14 @@ from trueline.kernels import (
     make_source,
     require_symmetric,
 )
-from trueline.solvers.smo.engine import WHOLE, solve_dual
-from trueline.solvers.smo.inner import largest_score
-from trueline.solvers.smo.program import DualProgram, DualSolution
-from trueline.solvers.smo.textbook import solve_textbook
+from trueline.solvers import (
+    WHOLE,
+    DualProgram,
+    DualSolution,
+    largest_score,
+    solve_dual,
+    solve_textbook,
+)
 
 __all__ = ["Host", "SupportVectorMachine"]
 

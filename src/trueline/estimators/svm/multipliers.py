@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.special.support_vectors import SupportVectorCertificate
 from trueline.kernels import KernelFunction, KernelSource, largest_exponent
-from trueline.solvers.smo.inner import largest_score
-from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, levels
+from trueline.solvers import DualProgram, DualSolution, by_row, largest_score, levels
 
 __all__ = [
     "FoundMachine",
