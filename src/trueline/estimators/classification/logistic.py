@@ -275,6 +275,8 @@ class LogisticRegression(
     True
     """
 
+    _leave_one_out = "one Newton step"
+
     penalty: Any = given(
         "deprecated", one_of("firth", "l1", "l2", "elasticnet"), None, hidden("deprecated")
     )
