@@ -264,7 +264,7 @@ KILLED = """
     folder, way, is_replaced = sys.argv[1], sys.argv[2], sys.argv[3] == "replaced"
     if way == "named" and hasattr(os, "O_TMPFILE"):
         del os.O_TMPFILE
-    path = disk.Path(folder, "m.trueline")
+    path = archive.Path(folder, "m.trueline")
     os.fsync = lambda descriptor: os.fstat(descriptor)  # the disk survives, so there is no hurry
 
     def save(number):

@@ -39,7 +39,7 @@ from trueline.certificates.choose import certify
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Stage, Status
-from trueline.solvers.newton.solver import constant_model
+from trueline.solvers import constant_model
 from trueline.wording import counted, times
 
 __all__ = [

@@ -21,11 +21,10 @@ from trueline.plan import Candidate, Plan, _quantity
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
+from trueline.solvers import IndependentColumns, ProximalGradient, is_open
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.first_order.proximal_gradient import ProximalGradient
 from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
-from trueline.solvers.transformed.independent_columns import IndependentColumns, is_open
 
 __all__ = [
     "execute",

@@ -7,7 +7,8 @@ small function whose docstring is the formula it tests. Run them on a part of yo
 
     check_loss(MyLoss())
 
-An ``AssertionError`` names the law that was broken, states it, and shows the numbers.
+In: a part. Out: nothing, or an ``AssertionError`` that names the law that was broken, states it,
+and shows the numbers.
 """
 
 from trueline.checks.book import Law, LawBook

@@ -13,7 +13,8 @@ module           holds
 ``show``         tables and bars for the terminal, and the demo's picture
 ===============  ==================================================================
 
-Only ``app`` and ``families`` are imported at the start, so that ``trueline --help`` is quick.
+In: a CSV file and options. Out: text, model files and exit codes. Only ``app`` and ``families`` are
+imported at the start, so that ``trueline --help`` is quick.
 """
 
 from trueline.cli.app import app

@@ -37,7 +37,7 @@ from trueline.evaluation.task import Scorers, Task
 from trueline.moments import Moments
 from trueline.selection.cross_validation import fast_metric
 from trueline.selection.leave_one_out import leave_one_out_errors
-from trueline.solvers.least_squares.spectrum import Spectrum
+from trueline.solvers import Spectrum
 
 __all__ = ["LeaveOneOut", "approximate_scores", "leave_one_out_route"]
 
@@ -67,7 +67,6 @@ def leave_one_out_route(
     model: Any, task: Task, scorers: Scorers, allow_approximate: bool
 ) -> LeaveOneOut | None:
     """The scores of every left-out row, or None if this model must be refitted."""
-    name = type(model).__name__ if type(model).__module__.startswith("trueline.estimators") else ""
     if task.y.ndim != 1 or task.matrix is None:
         return None
     if task.weights is not None and not task.weights.all():
@@ -75,24 +74,17 @@ def leave_one_out_route(
     if task.is_classifier and not task.all_classes_everywhere:
         return None  # a class would be missing without its only row
     start = time.perf_counter()
-    if name in _LEAST_SQUARES:
-        scores = _least_squares(model, task)
-    elif name == "KernelRidge":
-        scores = _kernel_ridge(model, task)
-    elif name == "GaussianProcessRegressor":
-        scores = _process(model, task)
-    elif name == "LogisticRegression" and allow_approximate:
+    # What a class declares of itself; a class derived from it may do something else.
+    way = vars(type(model)).get("_leave_one_out")
+    if way == "one Newton step" and allow_approximate:
         return _logistic(model, task, scorers, start)
-    else:
-        return None
+    scores = _CLOSED_FORMS[way](model, task) if way in _CLOSED_FORMS else None
     if scores is None:
         return None
     return LeaveOneOut(_results(scores, task, scorers, start), _CLOSED)
 
 
 # --- least squares, kernels, processes ------------------------------------------------------------
-
-_LEAST_SQUARES = ("LinearRegression", "Ridge", "RidgeClassifier", "LeastSquaresClassifier")
 
 
 def _least_squares(model: Any, task: Task) -> Array | None:
@@ -139,6 +131,10 @@ def _process(model: Any, task: Task) -> Array | None:
     if model.optimizer is not None or model.normalize_y or task.weights is not None:
         return None
     return clone(model).fit(task.X, task.y).leave_one_out()[0][:, None]
+
+
+#: By what an estimator declares as ``_leave_one_out``.
+_CLOSED_FORMS = {"least squares": _least_squares, "kernel": _kernel_ridge, "process": _process}
 
 
 # --- logistic regression --------------------------------------------------------------------------

@@ -20,10 +20,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, indexable
-from sklearn.utils.validation import _check_sample_weight, _num_samples, has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from trueline.design import as_design
 from trueline.estimators.shared.classifier import class_signs
+from trueline.estimators.shared.validation import row_weights
 from trueline.evaluation.leakage import column_names, missing
 from trueline.losses import Squared
 from trueline.moments import SharedMoments
@@ -382,9 +383,7 @@ def make_task(
     weights = None
     if sample_weight is not None:
         shape = matrix if matrix is not None else np.empty((len(y), 1))
-        weights = _check_sample_weight(
-            sample_weight, shape, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = row_weights(sample_weight, shape)
     splits = make_splits(cv, X, y, groups=groups, is_classifier=is_classifier)
     return Task(X, y, weights, splits, is_classifier, matrix)
 

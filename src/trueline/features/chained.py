@@ -28,7 +28,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
     check_is_fitted,
     column_or_1d,
@@ -43,6 +42,7 @@ from trueline.estimators.multiclass.base import (
 )
 from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.validation import row_weights, validate_data
 from trueline.wording import counted, shown_as_text
 
 __all__ = ["ChainedClassifiers", "Learner", "Stage"]
@@ -463,17 +463,13 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
             last = model[-1] if isinstance(model, Pipeline) else model
             if not has_fit_parameter(last, "sample_weight"):
                 raise ValueError(f"Stage {name!r}, {type(last).__name__}, takes no sample weights.")
-        return _check_sample_weight(
-            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        return row_weights(sample_weight, np.empty((n, 1)))
 
     def _checked_rows(self, X: Any, y: NDArray[Any]) -> Any:
         """Numeric arrays are checked here; tables and texts by the first steps of the stages."""
         if _num_samples(X) != len(y):
             raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
         if self._reads_numbers():
-            from trueline.estimators.shared.validation import validate_data
-
             return validate_data(
                 self, X, reset=True, accept_sparse="csr", dtype=[np.float64, np.float32]
             )
@@ -481,8 +477,6 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     def _new_rows(self, X: Any) -> Any:
         if self._reads_numbers():
-            from trueline.estimators.shared.validation import validate_data
-
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
             )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
-from trueline.solvers.least_squares.spectrum import Spectrum
+from trueline.solvers import Spectrum
 
 __all__ = ["leave_one_out_errors", "leave_one_out_squares"]
 

@@ -46,13 +46,13 @@ from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status
-from trueline.solvers.base import Facts
-from trueline.solvers.least_squares.cholesky import PendingProof
-from trueline.solvers.least_squares.normal_equations import (
+from trueline.solvers import (
+    PendingProof,
     curvature_matrix,
     evidence_from_rows,
     factor_normal_equations,
 )
+from trueline.solvers.base import Facts
 from trueline.trace import Trace
 from trueline.wording import counted
 

@@ -25,14 +25,14 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.classification.logistic import LogisticRegression
 from trueline.estimators.shared.classifier import encode_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.validation import new_rows, validate_data
+from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
 from trueline.estimators.svm.classifier import best_slopes
 from trueline.estimators.svm.linear import LinearSVC
 
@@ -122,7 +122,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if sample_weight is not None:
             if not has_fit_parameter(base, "sample_weight"):
                 raise ValueError(f"{type(base).__name__} takes no sample_weight.")
-            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            weights = row_weights(sample_weight, X)
         scores, seen = self._left_out_scores(X, y, codes, weights)
         s = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
         used = seen & (s > 0)

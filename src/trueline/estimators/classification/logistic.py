@@ -31,10 +31,10 @@ from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.separate import Separability, separate
 from trueline.solution import PendingCertificate, Solution
+from trueline.solvers import solve_firth
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton.firth import solve_firth
-from trueline.solvers.newton.solver import Newton
+from trueline.solvers.registry import SOLVERS
 
 __all__ = ["LogisticRegression", "firth_plan", "require_binary", "run_firth", "warn_if_separated"]
 
@@ -130,7 +130,7 @@ def firth_plan(problem: Problem) -> Plan:
     formula = problem.formula.replace(
         ",  z_i", " - 1/2 log det(sum_i s_i p_i (1 - p_i) a_i a_i^T),  z_i", 1
     )
-    return Plan.only("firth", title, Newton().cost(facts), formula, facts)
+    return Plan.only("firth", title, SOLVERS["newton"].cost(facts), formula, facts)
 
 
 def run_firth(problem: Problem, X: Any, options: Options, monitor: Monitor, name: str) -> Solution:
@@ -274,6 +274,8 @@ class LogisticRegression(
     >>> bool(model.verify(X, y))
     True
     """
+
+    _leave_one_out = "one Newton step"
 
     penalty: Any = given(
         "deprecated", one_of("firth", "l1", "l2", "elasticnet"), None, hidden("deprecated")

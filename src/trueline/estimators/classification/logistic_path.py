@@ -15,7 +15,7 @@ from trueline.estimators.classification.logistic import LogisticRegression
 from trueline.estimators.shared.fold_sets import solve_folds
 from trueline.guard import warn_of_gaps
 from trueline.problem import Problem
-from trueline.solvers.iterative import best_constant
+from trueline.solvers import best_constant
 from trueline.wording import Readable, counted
 
 __all__ = ["LogisticPath", "logistic_path"]

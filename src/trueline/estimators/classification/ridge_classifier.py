@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metadata_routing import _raise_for_params
-from sklearn.utils.validation import _check_sample_weight
 
 from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge, as_given
 from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
@@ -25,6 +24,7 @@ from trueline.estimators.shared.classifier import (
 )
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import real_problem
+from trueline.estimators.shared.validation import row_weights
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.problem import Problem
@@ -70,7 +70,7 @@ class SignRegressionClassifier(ClassifierMixin, Host):
         weights = compute_sample_weight(self.class_weight, targets.labels)
         if sample_weight is None:
             return weights
-        return weights * _check_sample_weight(sample_weight, targets.signs, dtype=np.float64)
+        return weights * row_weights(sample_weight, targets.signs)
 
     def _posed_on_all_rows(
         self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
@@ -192,6 +192,7 @@ class RidgeClassifier(SignRegressionClassifier, LinearEstimator):
     (0.8533, True)
     """
 
+    _leave_one_out = "least squares"
     _is_its_problem = True
 
     alpha: Any = given(1.0, "[0, inf)", "array-like")
@@ -402,6 +403,7 @@ class LeastSquaresClassifier(SparseCoefficients, LinearClassifierBase, LinearEst
     array([0, 0, 0, 1, 1])
     """
 
+    _leave_one_out = "least squares"
     _strength_in_sum = "alpha"
 
     alpha: float = given(0.0, "[0, inf)")

@@ -150,6 +150,7 @@ class GaussianProcessRegressor(
     ('stationary point', True)
     """
 
+    _leave_one_out = "process"
     _doc_link_module = "trueline"
 
     kernel: Any = given(None, None, Kernel)

@@ -103,6 +103,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
     0.0001
     """
 
+    _leave_one_out = "kernel"
     _doc_link_module = "trueline"
 
     alpha: Any = given(1, "[0, inf)", "array-like")

@@ -47,8 +47,7 @@ from trueline.planner import execute_set, make_set_plans, shares_work
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import PendingCertificate, Solution
-from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
-from trueline.solvers.least_squares.normal_equations import evidence_from_moments
+from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
 from trueline.solvers.loop import Monitor
 
 __all__ = ["fit_all_rows", "fit_by_class", "fit_margins", "fit_together"]

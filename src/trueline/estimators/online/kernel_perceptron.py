@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import bound_kernel_mistakes, certify_mistakes
@@ -33,7 +33,7 @@ from trueline.estimators.shared.parameters import (
     settings_of,
 )
 from trueline.estimators.shared.report import Certified, Explained
-from trueline.estimators.shared.validation import new_rows, validate_data
+from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
 from trueline.online.passes import Order, Record, seed_of
 from trueline.online.perceptron_forms import dual_pass
 from trueline.wording import counted
@@ -158,9 +158,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
         steps = np.full(X.shape[0], float(self.eta0))
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weights = row_weights(sample_weight, X)
             steps *= weights
         with np.errstate(over="ignore", invalid="ignore"):
             K = self._products(X)

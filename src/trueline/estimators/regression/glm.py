@@ -37,9 +37,9 @@ from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
+from trueline.solvers import solve_locally
 from trueline.solvers.base import Facts, Options
-from trueline.solvers.newton.non_convex import solve_locally
-from trueline.solvers.newton.solver import Newton
+from trueline.solvers.registry import SOLVERS
 
 __all__ = [
     "Exposed",
@@ -302,7 +302,7 @@ class GeneralizedLinearRegressor(
     def _plan_for(self, problem: Problem) -> Plan:
         if "nonconvex" not in problem.loss.capabilities:
             return super()._plan_for(problem)
-        solver, facts = Newton(), Facts.of(problem)
+        solver, facts = SOLVERS["newton"], Facts.of(problem)
         title = "Newton's method, or Fisher's scoring where it is not convex"
         return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 

@@ -15,9 +15,8 @@ from trueline.estimators.shared.regressor import GaussianLikelihood
 from trueline.moments import Moments
 from trueline.plan import Plan
 from trueline.problem import MomentsProblem
+from trueline.solvers import solve_from_moments, solve_nonnegative
 from trueline.solvers.base import Facts
-from trueline.solvers.least_squares.active_set import solve_nonnegative
-from trueline.solvers.least_squares.cholesky import solve_from_moments
 from trueline.wording import counted
 
 __all__ = ["FittedFromMoments", "plan_from_moments"]

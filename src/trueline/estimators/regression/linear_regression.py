@@ -107,6 +107,8 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     True
     """
 
+    _leave_one_out = "least squares"
+
     _: KW_ONLY
     fit_intercept: bool = True
     copy_X: bool = True

@@ -24,7 +24,7 @@ from trueline.numerics.precision import residual_doubled, two_product, two_sum
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
 from trueline.problem import Problem
-from trueline.solvers.least_squares.qr import solve_by_rows
+from trueline.solvers import solve_by_rows
 from trueline.trace import Trace
 
 __all__ = ["PolynomialRegression"]

@@ -105,6 +105,7 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
     array([0.5])
     """
 
+    _leave_one_out = "least squares"
     _keeps_single_target = False
     _is_its_problem = True
 

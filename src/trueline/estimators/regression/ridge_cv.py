@@ -48,9 +48,8 @@ from trueline.selection.cross_validation import (
 )
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.solution import PathSolution
+from trueline.solvers import MOST_DENSE, Spectrum
 from trueline.solvers.base import Options
-from trueline.solvers.least_squares.normal_equations import MOST_DENSE
-from trueline.solvers.least_squares.spectrum import Spectrum
 from trueline.solvers.registry import SOLVERS
 
 __all__ = ["AsNumbers", "DEFAULT_ALPHAS", "RidgeCV", "StrengthSearch"]

@@ -23,10 +23,9 @@ from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
+from trueline.solvers import solve_concomitant
 from trueline.solvers.base import Facts
-from trueline.solvers.newton.concomitant import solve_concomitant
-from trueline.solvers.newton.solver import Newton
-from trueline.solvers.transformed.row_space import narrowed
+from trueline.solvers.registry import SOLVERS
 
 __all__ = ["HuberRegressor"]
 
@@ -107,10 +106,12 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
         return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
 
     def _plan_for(self, problem: Problem) -> Plan:
-        solver, facts = Newton(), Facts.of(problem)
+        solver, facts = SOLVERS["newton"], Facts.of(problem)
         title = "Newton's method on the profile over the scale"
-        is_wide = self.alpha > 0 and facts.n < facts.d  # solved in the span of the rows
-        cost = solver.cost(narrowed(facts) if is_wide else facts)
+        n, own = facts.n, facts
+        if self.alpha > 0 and n < facts.d:  # solved in the span of the rows
+            own = replace(facts, d=n, nonzeros=n * n)
+        cost = solver.cost(own)
         formula = ConcomitantProblem(problem).formula
         why = "the only solver for a scale estimated along"
         return Plan.only(solver.name, title, cost, formula, facts, why)

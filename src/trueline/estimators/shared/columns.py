@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.design import AugmentedDesign, Design, as_design
 from trueline.estimators.shared.base import Host
 from trueline.solution import Solution
-from trueline.solvers.least_squares.normal_equations import orthogonal_complement
+from trueline.solvers import orthogonal_complement
 
 __all__ = ["ColumnRank", "ConstantColumn", "require_price", "with_constant", "with_constant_column"]
 

@@ -29,16 +29,16 @@ from trueline.guard import is_about
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
-from trueline.solvers.least_squares.cholesky import PendingProof
-from trueline.solvers.least_squares.normal_equations import (
+from trueline.solvers import (
+    PendingProof,
     evidence_at,
     evidence_from_moments,
     project,
+    proof_at,
+    rank_tolerance,
     row_space,
 )
-from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.solvers.loop import Monitor, seen_through
-from trueline.solvers.transformed.independent_columns import proof_at
 
 __all__ = [
     "certify_rounded",

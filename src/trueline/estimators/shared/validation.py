@@ -27,6 +27,7 @@ __all__ = [
     "numeric_target",
     "refuse_missing",
     "row_weights",
+    "signed_row_weights",
     "some_folds",
     "validate_data",
     "without_idle_extremes",
@@ -73,6 +74,30 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = np.float64) -> NDArray[
             "weight."
         )
     return np.asarray(weights)
+
+
+def signed_row_weights(sample_weight: Any, n: int, X: Any) -> Array:
+    """One weight for each of n rows; a support vector machine leaves out those not positive.
+
+    The words of the errors are those of LIBSVM's wrappers.
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight and X have incompatible shapes: {weights.shape} and "
+            f"{getattr(X, 'shape', (n,))}; give one weight for each of {n} rows."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    if not (weights > 0).any():
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights: no row is left to fit."
+        )
+    return weights
 
 
 def new_rows(model: Any, X: Any, **options: Any) -> Any:

@@ -15,11 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
-from sklearn.utils.validation import _check_sample_weight
 
 from trueline.design import as_design
 from trueline.design.columns import submatrix
-from trueline.estimators.shared.validation import check_array, check_X_y
+from trueline.estimators.shared.validation import check_array, check_X_y, row_weights
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -271,9 +270,7 @@ def regularization_path(
     assert_all_finite(y, input_name="y")
     weights = None
     if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("Sample weights are all zero: no row is left to fit.")
+        weights = row_weights(sample_weight, X)
     if not 0 < l1_ratio <= 1:
         raise ValueError(f"l1_ratio must lie above 0 and not above 1, got {l1_ratio!r}.")
     penalty = partial(

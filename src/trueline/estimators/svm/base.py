@@ -29,11 +29,15 @@ from trueline.estimators.shared.parameters import (
     settings_of,
 )
 from trueline.estimators.shared.report import Certified, Explained
-from trueline.estimators.shared.validation import check_array, numeric_target, validate_data
+from trueline.estimators.shared.validation import (
+    check_array,
+    numeric_target,
+    signed_row_weights,
+    validate_data,
+)
 from trueline.estimators.svm.multipliers import (
     FoundMachine,
     PendingProof,
-    checked_weights,
     gamma_of,
     judged,
     precision_of,
@@ -47,10 +51,14 @@ from trueline.kernels import (
     make_source,
     require_symmetric,
 )
-from trueline.solvers.smo.engine import WHOLE, solve_dual
-from trueline.solvers.smo.inner import largest_score
-from trueline.solvers.smo.program import DualProgram, DualSolution
-from trueline.solvers.smo.textbook import solve_textbook
+from trueline.solvers import (
+    WHOLE,
+    DualProgram,
+    DualSolution,
+    largest_score,
+    solve_dual,
+    solve_textbook,
+)
 
 __all__ = ["Host", "SupportVectorMachine"]
 
@@ -138,7 +146,7 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
         n = _num_samples(X)
         if len(target) != n:
             raise ValueError(f"X has {n} rows, but y has {len(target)}.")
-        weights = checked_weights(sample_weight, n, X)
+        weights = signed_row_weights(sample_weight, n, X)
         if self.kernel == "precomputed" and X.shape[1] != n:
             raise ValueError(
                 "A precomputed kernel matrix must be square: one row and one column for each "

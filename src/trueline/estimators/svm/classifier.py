@@ -44,8 +44,7 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of
 from trueline.estimators.svm.base import Host
 from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
 from trueline.numerics.threads import run_strands
-from trueline.solvers.smo.engine import WHOLE
-from trueline.solvers.smo.program import DualProgram, DualSolution
+from trueline.solvers import WHOLE, DualProgram, DualSolution
 
 __all__ = [
     "Pair",

@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from trueline.certificates.special.support_vectors import SupportVectorCertificate
 from trueline.kernels import KernelFunction, KernelSource, largest_exponent
-from trueline.solvers.smo.inner import largest_score
-from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, levels
+from trueline.solvers import DualProgram, DualSolution, by_row, largest_score, levels
 
 __all__ = [
     "FoundMachine",
     "PendingProof",
-    "checked_weights",
     "gamma_of",
     "judged",
     "normalised",
@@ -162,27 +160,6 @@ class PendingProof:
         from trueline.certificates.special.support_vectors import certify_support_vectors
 
         return certify_support_vectors(self.claim, self.X, self.y, self.weights)
-
-
-def checked_weights(sample_weight: Any, n: int, X: Any) -> Array:
-    """One weight for each of n rows; some are positive."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(
-            f"sample_weight and X have incompatible shapes: {weights.shape} and "
-            f"{getattr(X, 'shape', (n,))}; give one weight for each of {n} rows."
-        )
-    if not np.isfinite(weights).all():
-        raise ValueError("Input sample_weight contains NaN or infinity.")
-    if not (weights > 0).any():
-        raise ValueError(
-            "Invalid input - all samples have zero or negative weights: no row is left to fit."
-        )
-    return weights
 
 
 def gamma_of(kernel: Any, gamma: Any, X: Any) -> float:

@@ -27,9 +27,7 @@ from trueline.estimators.svm.base import SupportVectorMachine
 from trueline.estimators.svm.classifier import Pair, PairwiseClassifier
 from trueline.estimators.svm.multipliers import normalised, priced
 from trueline.kernels import KernelSource
-from trueline.solvers.smo.engine import solve_dual
-from trueline.solvers.smo.inner import largest_score
-from trueline.solvers.smo.program import DualProgram, DualSolution, filled, levels
+from trueline.solvers import DualProgram, DualSolution, filled, largest_score, levels, solve_dual
 
 __all__ = ["SVC", "NuSVC", "linear_margin", "nearest_hulls", "on_margins", "program_of"]
 

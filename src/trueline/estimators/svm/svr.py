@@ -18,7 +18,7 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.svm.base import Host, SupportVectorMachine
 from trueline.estimators.svm.multipliers import normalised, priced
 from trueline.kernels import KernelSource
-from trueline.solvers.smo.program import DualProgram, DualSolution, filled
+from trueline.solvers import DualProgram, DualSolution, filled
 
 __all__ = ["SVR", "NuSVR", "OneClassSVM", "SingleMachine"]
 
