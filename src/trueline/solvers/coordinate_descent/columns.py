@@ -84,16 +84,6 @@ class RestrictedColumns:
         """The coefficients, in the order of :attr:`columns`."""
         return self._state[_W]
 
-    @property
-    def correlation(self) -> Array:
-        """V^T r, in the order of :attr:`columns`."""
-        return self._state[_Q]
-
-    @property
-    def residual(self) -> Array:
-        """r itself, a copy."""
-        return self._residual.value().copy()
-
     def extend(self, columns: Integers, squares: Array, w: Array, q: Array) -> None:
         """Let further columns in, whose squares are given."""
         fresh = np.zeros((6, len(columns)))

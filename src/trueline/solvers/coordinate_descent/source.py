@@ -30,11 +30,7 @@ Integers = NDArray[np.intp]
 
 # Squares beyond this are not trusted: their products may overflow.
 _LARGE = 1e200
-_AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
-# Of so many entries one is in columns that are in: what is done with these takes longer than a
-# reading of all, and nothing is solved that may have to be solved again.
-_MUCH = 4
 
 
 class At(NamedTuple):
@@ -55,8 +51,6 @@ class Source(ABC):
         Half the squared length of the targets.
     gathers_all : bool
         Whether all columns may as well be let in at once.
-    most_at_once : int
-        For so many points it is worth while to ask at once.
     most_gram : int
         Beyond so many columns their Gram matrix costs more than it saves.
     x_mean, y_mean : arrays of shape (d,) and (k,)
@@ -67,7 +61,6 @@ class Source(ABC):
     n_targets: int
     scale: float
     gathers_all: bool
-    most_at_once: int
     most_gram: int
     x_mean: Array
     y_mean: Array
@@ -117,7 +110,6 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), np.zeros(self.n_targets)
         self._columns = columns_of(design, weights, self.x_mean)
-        self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
         self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
@@ -137,11 +129,7 @@ class RowsSource(Source):
 
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
-        squares, columns = self._columns.take_in(new), self._columns
-        if isinstance(columns, SparseColumns):
-            is_much = _MUCH * columns.store.count(columns.chosen) > len(columns.store.entries.data)
-            self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
-        return squares
+        return self._columns.take_in(new)
 
     @property
     def gathered(self) -> Columns:
@@ -150,11 +138,7 @@ class RowsSource(Source):
 
     def at(self, W: Array, level: float = 0.0) -> At:
         if not W.shape[1]:
-            # Needed for the largest strength, and again where a path starts.
-            at, copies = self._at_zero, np.arange(len(W)) % self.n_targets
-            if len(W) == self.n_targets:
-                return at
-            return At(at.correlation[copies], at.residual_square[copies], self._Y[copies])
+            return self._at_zero  # needed for the largest strength, and again where a path starts
         R = self._Y - self._columns.combine(W)
         return self._at(R, self._columns.correlations(R, level))
 
@@ -171,15 +155,6 @@ class RowsSource(Source):
         self.__dict__.setdefault("_at_zero", self._at(self._Y, correlation[None]))
         return norms
 
-    def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
-        """The same of points whose residuals are known, and the correlations of the columns in.
-
-        None if that spares nothing.
-        """
-        if not isinstance(self._columns, SparseColumns):
-            return None
-        return self._at(R, self._columns.correlations_outside(R, within, level))
-
     def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
             raise FloatingPointError("the products of the data are not finite")
@@ -190,7 +165,7 @@ class MomentsSource(Source):
     """From centred moments: the rows are not read again."""
 
     gathers_all = True
-    most_at_once, most_gram = _AT_ONCE, np.iinfo(np.int64).max
+    most_gram = np.iinfo(np.int64).max
 
     def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
