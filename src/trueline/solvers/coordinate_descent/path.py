@@ -35,7 +35,7 @@ from trueline.solvers.coordinate_descent.kernels import (
 )
 from trueline.solvers.coordinate_descent.source import At, PathPoint, RowsSource, Source, Terms
 
-__all__ = ["PathPoint", "PathWalk", "follow_path"]
+__all__ = ["PathPoint", "WorkingSetPath", "follow_path"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -51,8 +51,8 @@ _PROPOSALS, _ROUNDING = 8, 1e-14
 _SHARE = 0.7
 
 
-class PathWalk:
-    """A walk along a sequence of penalties.
+class WorkingSetPath:
+    """The solutions along a sequence of penalties.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class PathWalk:
     points : list of PathPoint
         The solutions that are confirmed.
     present : PathPoint
-        Where the walk stands, confirmed or not.
+        The present point, confirmed or not.
     correlation : array of shape (d,)
         X^T r there.
     """
@@ -109,22 +109,24 @@ class PathWalk:
         """The first restricted problem: what cannot rest at zero, and what the start brings."""
         source, terms = self.source, self._terms[0]
         w = np.clip(0.0 if start is None else start, terms.lower, terms.upper)
-        free = (terms.linear == 0) & (terms.bend == 0)
+        free = (terms.linear == 0) & (terms.curvature == 0)
         needed = np.flatnonzero((w != 0) | free | source.gathers_all)
         at = source.at(np.zeros((1, 0)))
-        self._stand(at, 0)
-        self._let_in(needed)
+        self._record(at, 0)
+        self._add_columns(needed)
         if w.any():
             at = source.at(w[needed][None])
-            self._stand(at, 0)
+            self._record(at, 0)
             self._restricted.set_terms(terms)
             self._restore(w[needed])
         self._last = self.correlation
         square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
-        levels = np.array([0.0 if t.level is None or t.has_bend else t.level for t in self._terms])
-        is_usual = not w.any() and (levels > 0).all() and (np.diff(levels) < 0).all()
-        self._proposals = source.proposals(levels if is_usual else levels[:0])
+        strengths = np.array(
+            [0.0 if t.strength is None or t.is_curved else t.strength for t in self._terms]
+        )
+        is_usual = not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all()
+        self._proposals = source.proposals(strengths if is_usual else strengths[:0])
 
     @property
     def proposed(self) -> int:
@@ -140,10 +142,10 @@ class PathWalk:
         if first < len(self._proposals):
             return self._take_proposals(first)
         terms = self._terms[first]
-        self._let_in(self._predicted(first))
+        self._add_columns(self._predicted(first))
         row = self._solve(first)
-        at = self.source.at(row[None], self._level(first + 1))
-        self._stand(at, 0)
+        at = self.source.at(row[None], self._threshold(first + 1))
+        self._record(at, 0)
         missed = self._missed(terms, self._tolerances[first])
         self.present = self._point(row, self.correlation, float(at.residual_square[0]), terms)
         if not len(missed):
@@ -152,7 +154,7 @@ class PathWalk:
             if self._residual is not None:
                 self._trail = [*self._trail[-1:], (row, self._residual)]
         self._restore(row)
-        self._let_in(missed)
+        self._add_columns(missed)
         return self.points[first:]
 
     def _take_proposals(self, first: int) -> list[PathPoint]:
@@ -160,7 +162,7 @@ class PathWalk:
         W = self._proposals[first : first + _PROPOSALS, self._inside]
         at = self.source.at(W)
         for i, row in enumerate(W):
-            self._stand(at, i)
+            self._record(at, i)
             terms, target = self._terms[first + i], self._tolerances[first + i] * self.source.scale
             point = self._point(row, self.correlation, float(at.residual_square[i]), terms)
             if not point.gap <= max(target, _ROUNDING * self.source.scale):
@@ -174,19 +176,19 @@ class PathWalk:
             self._restore(row)
         return self.points[first:]
 
-    def _level(self, place: int) -> float:
+    def _threshold(self, place: int) -> float:
         """Smaller correlations matter neither now nor for the penalty at this place."""
         terms = self._terms[min(place, len(self._terms) - 1)]
-        return 0.0 if terms.level is None else _NEAR * terms.level
+        return 0.0 if terms.strength is None else _NEAR * terms.strength
 
-    def _stand(self, at: At, i: int) -> None:
+    def _record(self, at: At, i: int) -> None:
         """What is known about the present point."""
         self.correlation = at.correlation[i]
         self._largest = largest(self.correlation)
         self._residual = None if at.residual is None else at.residual[i]
 
     def _restore(self, row: Array) -> None:
-        """Let the restricted problem stand where the walk does, with coefficients by entry."""
+        """Let the restricted problem stand at the present point, with coefficients by entry."""
         restricted = self._restricted
         w, q = row[self._entry[restricted.columns]], self.correlation[restricted.columns]
         if isinstance(restricted, RestrictedColumns):
@@ -195,7 +197,7 @@ class PathWalk:
         else:
             restricted.restore(w, q)
 
-    def _let_in(self, new: Integers) -> None:
+    def _add_columns(self, new: Integers) -> None:
         """Let columns into the restricted problem."""
         if not len(new):
             return
@@ -238,9 +240,9 @@ class PathWalk:
         if self._before is not None and first > 1:
             before = self._before
             way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
-        if terms.level is not None:
+        if terms.strength is not None:
             found = np.empty(len(q), dtype=np.intp)
-            count = find_near(q, before, way, _NEAR * terms.level, self._entry, found)
+            count = find_near(q, before, way, _NEAR * terms.strength, self._entry, found)
             return self._foremost(found[:count], q)
         q = q + (q - before) * way
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -269,7 +271,7 @@ class PathWalk:
         return row
 
     def _is_on_its_way(self) -> bool:
-        """Whether the walk stands at its last point and knows where it came from."""
+        """Whether the present point is the last one confirmed and knows where it came from."""
         return len(self._trail) == 2 and self._residual is self._trail[-1][1]
 
     def _missed(self, terms: Terms, tolerance: float) -> Integers:
@@ -277,10 +279,10 @@ class PathWalk:
         q, slack = self.correlation, _TOLERATED * tolerance
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
-        if terms.level is not None:
-            if self._largest <= (1 + slack) * terms.level:
+        if terms.strength is not None:
+            if self._largest <= (1 + slack) * terms.strength:
                 return np.empty(0, dtype=np.intp)
-            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.level)
+            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.strength)
             return self._foremost(over[self._entry[over] < 0], q)
         found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
@@ -292,15 +294,15 @@ class PathWalk:
         inside, entries = self._inside, np.flatnonzero(row)
         order = np.argsort(inside[entries])
         columns, values = inside[entries][order], row[entries][order]
-        if terms.level is not None and not terms.has_bend:
-            # The dual point reaches the level at most: only what is not zero has a term.
-            t, sizes = terms.level / max(terms.level, self._largest), np.abs(values)
-            each = np.maximum(terms.level * sizes - t * q[columns] * values, 0.0)
-            rest, penalty = each.sum(), terms.level * sizes.sum()
+        if terms.strength is not None and not terms.is_curved:
+            # The dual point reaches the strength at most: only what is not zero has a term.
+            t, sizes = terms.strength / max(terms.strength, self._largest), np.abs(values)
+            each = np.maximum(terms.strength * sizes - t * q[columns] * values, 0.0)
+            rest, penalty = each.sum(), terms.strength * sizes.sum()
         else:
             t = 1.0
-            if terms.level is None:
-                t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
+            if terms.strength is None:
+                t = dual_scale(q, terms.linear, terms.curvature, terms.lower, terms.upper)
             # Columns outside rest at zero and are not pulled: their terms vanish.
             rest = fenchel_gap(t, q[inside], row, *terms.at(inside))
             linear, curvature, *_ = terms.at(columns)
@@ -318,6 +320,6 @@ def follow_path(
     start: Array | None = None,
 ) -> Iterator[PathPoint]:
     """Solve for each of the penalties in turn; the points come as soon as they are confirmed."""
-    walk = PathWalk(source, terms, positions, [tol] * len(terms), start)
-    while not walk.is_done:
-        yield from walk.advance()
+    path = WorkingSetPath(source, terms, positions, [tol] * len(terms), start)
+    while not path.is_done:
+        yield from path.advance()
