@@ -132,7 +132,7 @@ def test_without_a_gram_matrix_the_path_is_the_same(form, weighted, kind, monkey
 
 def test_an_interrupt_keeps_what_was_found(monkeypatch):
     X, y, _ = data("wide")
-    advance, calls = engine.PathWalk.advance, []
+    advance, calls = engine.WorkingSetPath.advance, []
 
     def interrupted(walk):
         calls.append(1)
@@ -140,7 +140,7 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch):
             raise KeyboardInterrupt
         return advance(walk)
 
-    monkeypatch.setattr(engine.PathWalk, "advance", interrupted)
+    monkeypatch.setattr(engine.WorkingSetPath, "advance", interrupted)
     with pytest.warns(UserWarning, match="interrupted after"):
         path = regularization_path(X, y, alphas=50)
     assert 1 <= len(path) < 50

@@ -39,13 +39,13 @@ from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.block_coordinate_descent.working_set import BlockWalk
+from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
-__all__ = ["BlockDescent", "certify_blocks", "prefers_moments", "walks_for"]
+__all__ = ["BlockDescent", "certify_blocks", "prefers_moments", "states_for"]
 
 Array = NDArray[np.float64]
 
@@ -70,10 +70,10 @@ def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
     return n >= 2 * d and d <= limit
 
 
-def walks_for(
+def states_for(
     problem: Problem, moments: Moments | None, mean: Array | None = None
-) -> list[BlockWalk]:
-    """One walk for all targets if they are coupled, else one for each.
+) -> list[BlockState]:
+    """One state for all targets if they are coupled, else one for each.
 
     Without ``moments`` the rows are read. ``mean`` are the means of the columns, if they are known.
     """
@@ -90,7 +90,7 @@ def walks_for(
         Y = np.ascontiguousarray(problem.target[:, targets].T)
         return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept, mean)
 
-    return [BlockWalk(source(targets), labels) for targets in parts]
+    return [BlockState(source(targets), labels) for targets in parts]
 
 
 class BlockDescent(Solver):
@@ -145,8 +145,8 @@ class BlockDescent(Solver):
         with single_threaded_blas():  # small factors, many of them: threads would only wait
             iteration = _Iteration(problem, moments, target, options.start)
             status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
-        columns = sum(walk.restricted.size for walk in iteration.walks)
-        sweeps = sum(walk.restricted.sweeps for walk in iteration.walks)
+        columns = sum(state.restricted.size for state in iteration.states)
+        sweeps = sum(state.restricted.sweeps for state in iteration.states)
         return Solution(
             iteration.coef,
             iteration.intercept,
@@ -157,7 +157,7 @@ class BlockDescent(Solver):
             trace=monitor.trace,
             notes=[
                 f"{'moments' if moments is not None else 'rows'}; {columns} of "
-                f"{d * len(iteration.walks)} columns in the working set, {sweeps} sweeps"
+                f"{d * len(iteration.states)} columns in the working set, {sweeps} sweeps"
             ],
             moments=moments,
         )
@@ -181,47 +181,47 @@ def _follow(
 ) -> PathSolution:
     """The solutions along a path of strengths, each from the one before."""
     problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
-    walk = walks_for(problem, moments)[0]
+    state = states_for(problem, moments)[0]
     if start is not None:
-        walk.start_at(np.ascontiguousarray(start[0].T))
-    target, coefs, intercepts, gaps, counts = tol * walk.scale, [], [], [], []
+        state.start_at(np.ascontiguousarray(start[0].T))
+    target, coefs, intercepts, gaps, counts = tol * state.scale, [], [], [], []
     for number in path:
         penalty = problems.members[number].penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
-        walk.approach(np.ascontiguousarray(strengths[:, 0]), penalty.curvature)
-        walk.step(target)  # also if the point before would do: the last digits are cheap
+        state.approach(np.ascontiguousarray(strengths[:, 0]), penalty.curvature)
+        state.step(target)  # also if the point before would do: the last digits are cheap
         steps = 1
-        while walk.gap > target and not walk.is_stuck and steps < _MAX_STEPS:
-            walk.step(target)
+        while state.gap > target and not state.is_stuck and steps < _MAX_STEPS:
+            state.step(target)
             steps += 1
-        W = walk.coef()
+        W = state.coef()
         coefs.append(W.T)
-        intercepts.append(walk.intercept(W))
-        gaps.append(walk.gap)
+        intercepts.append(state.intercept(W))
+        gaps.append(state.gap)
         counts.append(steps)
-    allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+    allowed = target + _ROUNDING * state.scale + _UNDERFLOW
     W, b = np.stack(coefs, axis=2), np.stack(intercepts, axis=1)
     parts = W, b, np.array(gaps), allowed, BlockDescent.name, counts, moments
     return PathSolution(path, *parts)
 
 
 class _Iteration(Iteration):
-    """The walks of all targets; one step is one look at all columns."""
+    """The states of all targets; one step is one look at all columns."""
 
     def __init__(
         self, problem: Problem, moments: Moments | None, target: float, start: Array | None
     ) -> None:
         self.problem, self._rounding = problem, Rounding.of(problem)
-        self.walks = walks_for(problem, moments, self._rounding.mean)
+        self.states = states_for(problem, moments, self._rounding.mean)
         penalty = problem.penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
-        k = problem.n_targets // len(self.walks)
-        for t, walk in enumerate(self.walks):
+        k = problem.n_targets // len(self.states)
+        for t, state in enumerate(self.states):
             if start is not None:
-                walk.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
-            walk.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
+                state.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
+            state.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
         self._target, self._aim = target, target
         self._proof: Certificate | None = None
         self._failures = 0
@@ -229,23 +229,23 @@ class _Iteration(Iteration):
         self._place()
 
     def _place(self) -> None:
-        W = np.vstack([walk.coef() for walk in self.walks])
+        W = np.vstack([state.coef() for state in self.states])
         self.coef = np.ascontiguousarray(W.T)
-        pairs = zip(self.walks, np.split(W, len(self.walks)), strict=True)
-        self.intercept = np.concatenate([walk.intercept(part) for walk, part in pairs])
+        pairs = zip(self.states, np.split(W, len(self.states)), strict=True)
+        self.intercept = np.concatenate([state.intercept(part) for state, part in pairs])
 
     def step(self) -> None:
-        share = self._aim / len(self.walks)
-        for walk in self.walks:
-            if not self._has_begun or (walk.gap > share and not walk.is_stuck):
-                walk.step(share)
+        share = self._aim / len(self.states)
+        for state in self.states:
+            if not self._has_begun or (state.gap > share and not state.is_stuck):
+                state.step(share)
         self._proof, self._has_begun = None, True
         self._place()
 
     def progress(self) -> Progress:
-        objective = sum(walk.objective for walk in self.walks)
-        gap = sum(walk.gap for walk in self.walks)
-        self.is_stalled = all(walk.is_stuck for walk in self.walks)
+        objective = sum(state.objective for state in self.states)
+        gap = sum(state.gap for state in self.states)
+        self.is_stalled = all(state.is_stuck for state in self.states)
         if not self._has_begun:
             # The start may be near enough; one look at the data gives the answer itself.
             return Progress(objective, math.inf)

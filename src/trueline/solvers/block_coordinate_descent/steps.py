@@ -87,7 +87,7 @@ def block_root(squares: Array, curvature: Array, size: int, linear: float) -> fl
 
 @kernel(reassociate=True)
 def descend(
-    G: Array, start: Integers, linear: Array, bend: float, W: Array, Q: Array, sweeps: int
+    G: Array, start: Integers, linear: Array, ridge: float, W: Array, Q: Array, sweeps: int
 ) -> None:
     """Sweep over the blocks, each brought to its minimum in turn."""
     k, m = W.shape
@@ -106,7 +106,7 @@ def descend(
                 for t in range(k):
                     v = Q[t, j] + G[j, j] * W[t, j]
                     square += v * v
-                squares[i], curvature[i] = square, G[j, j] + bend
+                squares[i], curvature[i] = square, G[j, j] + ridge
                 total += square
             if total <= threshold * threshold:
                 nu = 0.0
@@ -160,7 +160,7 @@ class _Smooth(NamedTuple):
     W: Array
     norm: Array
     stiffness: Array  # l_b / ||W_b||
-    bend: float
+    ridge: float
 
     def inner(self, D: Array) -> Array:
         """<u_b, D_b>, spread."""
@@ -170,10 +170,10 @@ class _Smooth(NamedTuple):
     def hessian(self, D: Array, image: Array) -> Array:
         """H D, given D G."""
         along = self.W * (self.inner(D) / self.norm)
-        return image + self.bend * D + self.stiffness * (D - along)
+        return image + self.ridge * D + self.stiffness * (D - along)
 
 
-def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array, Q: Array) -> bool:
+def newton_step(G: Array, start: Integers, linear: Array, ridge: float, W: Array, Q: Array) -> bool:
     """Move W and Q by a Newton step, shortened if need be; whether it ended with blocks at zero.
 
     No block of W is zero before. A block that the step would lead through zero stops there, if it
@@ -183,8 +183,8 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
     widths = np.diff(start)
     norm = np.repeat(block_norms(W, start), widths)
     stiffness = np.repeat(linear, widths) / norm
-    smooth = _Smooth(G, start, W, norm, stiffness, bend)
-    descent = Q - (bend + stiffness) * W
+    smooth = _Smooth(G, start, W, norm, stiffness, ridge)
+    descent = Q - (ridge + stiffness) * W
     system = _direct(smooth, descent) if W.size <= _FEW_UNKNOWNS else _iterate(smooth, descent)
     if system is None:
         return False
@@ -221,7 +221,7 @@ def _exact_length(smooth: _Smooth, linear: Array, D: Array, image: Array, slope:
     norm = smooth.norm[first]
     along = inward * norm
     straight = slope + float(linear @ inward)  # that of the squares alone, downwards
-    bend = float(np.vdot(D, image + smooth.bend * D))
+    quadratic = float(np.vdot(D, image + smooth.ridge * D))
 
     def slopes(t: Array) -> tuple[Array, Array]:
         inner = along[:, None] + t * length[:, None]
@@ -229,7 +229,9 @@ def _exact_length(smooth: _Smooth, linear: Array, D: Array, image: Array, slope:
         square = norm[:, None] ** 2 + t * (along[:, None] + inner)
         new = np.sqrt(np.maximum(square, (_EPS * norm[:, None]) ** 2))
         across = np.maximum(length[:, None] - (inner / new) ** 2, 0.0)
-        return t * bend - straight + linear @ (inner / new), bend + linear @ (across / new)
+        return t * quadratic - straight + linear @ (inner / new), quadratic + linear @ (
+            across / new
+        )
 
     passing = np.sort(-norm[inward < 0] / inward[inward < 0])
     low, high = 0.0, np.inf
@@ -261,7 +263,7 @@ def _direct(smooth: _Smooth, descent: Array) -> tuple[Array, Array] | None:
         H[:, inside, :, inside] -= smooth.stiffness[first] * np.multiply.outer(part, part)
     M = H.reshape(k * m, k * m)
     diagonal = np.einsum("ii->i", M)
-    diagonal += np.tile(smooth.bend + smooth.stiffness, k)
+    diagonal += np.tile(smooth.ridge + smooth.stiffness, k)
     diagonal += _RIDGE * float(diagonal.max(initial=0.0))
     factor, info = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
     if info:
@@ -295,7 +297,7 @@ def _factor(smooth: _Smooth) -> Array | None:
             part = unit[:, first:last]
             M[first:last, first:last] -= smooth.stiffness[first] * (part.T @ part) / k
     diagonal = np.einsum("ii->i", M)
-    diagonal += smooth.bend + smooth.stiffness
+    diagonal += smooth.ridge + smooth.stiffness
     single = np.repeat(np.diff(smooth.start) == 1, np.diff(smooth.start))
     diagonal -= np.where(single, smooth.stiffness * (unit * unit).sum(axis=0) / k, 0.0)
     diagonal += _RIDGE * float(diagonal.max(initial=0.0))
@@ -316,5 +318,5 @@ def _change(smooth: _Smooth, linear: Array, descent: Array, D: Array, image: Arr
     below = new + norm + along
     through = below <= 1e-3 * norm
     curved = np.divide(across, below, out=new - norm - along, where=~through)
-    quadratic = 0.5 * float(np.vdot(D, image + smooth.bend * D))
+    quadratic = 0.5 * float(np.vdot(D, image + smooth.ridge * D))
     return quadratic + float(linear @ curved) - float(np.vdot(descent, D))

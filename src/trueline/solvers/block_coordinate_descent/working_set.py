@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from trueline.solvers.block_coordinate_descent.steps import block_norms, descend, newton_step
 from trueline.solvers.coordinate_descent.source import Source
 
-__all__ = ["BlockWalk", "RestrictedBlocks", "dual_scale"]
+__all__ = ["BlockState", "RestrictedBlocks", "dual_scale"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -49,7 +49,7 @@ _FAR, _STRIDE, _ON_THE_WAY = 50.0, 5.0, 0.01
 _FARTHEST = 1e300
 
 
-class BlockWalk:
+class BlockState:
     """A point that moves from penalty to penalty.
 
     Parameters
@@ -64,8 +64,6 @@ class BlockWalk:
         At the present point.
     scale : float
         Half the squared norm of the targets.
-    largest_pull : float
-        The largest ||Q_b|| at zero.
     is_stuck : bool
         The last step let nothing in and did not lower the gap: rounding.
     """
@@ -82,7 +80,6 @@ class BlockWalk:
         self._columns = np.empty(0, dtype=np.intp)
         self._evaluate()
         self._cross = self._correlation
-        self.largest_pull = float(self._norms.max(initial=0.0))
         self._share = _SHARE
         self.is_stuck = False
         self.objective = self.gap = np.inf
@@ -98,7 +95,7 @@ class BlockWalk:
         """Begin at coefficients of shape (k, d) instead of zero; before the first penalty."""
         used = np.bincount(self._labels, weights=np.abs(W).sum(axis=0)) > 0
         if used.any():
-            self._let_in(np.flatnonzero(used & self._outside))
+            self._add_blocks(np.flatnonzero(used & self._outside))
             self.restricted.place(W[:, self._columns])
             self._evaluate()
 
@@ -109,20 +106,20 @@ class BlockWalk:
         self._norms = self._block_norms()
         self.restricted.restore(self._correlation[:, self._columns])
 
-    def set_terms(self, linear: Array, bend: float) -> None:
+    def set_terms(self, linear: Array, ridge: float) -> None:
         """Go on with another penalty: the factor of every block's norm, and of half the square."""
-        self._linear, self._bend = np.ascontiguousarray(linear), bend
+        self._linear, self._ridge = np.ascontiguousarray(linear), ridge
         self._share, self.is_stuck = _SHARE, False
         self._is_complete = self.source.gathers_all
         if self.source.gathers_all:
             near = self._outside
         else:
             near = self._outside & ((self._norms > _NEAR * linear) | (linear == 0))
-        self._let_in(self._foremost(near))
-        self.restricted.set_terms(self._linear, bend)
+        self._add_blocks(self._foremost(near))
+        self.restricted.set_terms(self._linear, ridge)
         self._judge()
 
-    def approach(self, linear: Array, bend: float) -> None:
+    def approach(self, linear: Array, ridge: float) -> None:
         """Go on with another penalty, by way of stronger ones if it is far from the present point.
 
         Near interpolation Newton's method finds its way from near a solution only: blocks would
@@ -134,10 +131,10 @@ class BlockWalk:
         far = min(far, _FARTHEST)
         factor = far / _STRIDE
         while far > _FAR and factor > 1.0:
-            self.set_terms(factor * linear, factor * bend)
+            self.set_terms(factor * linear, factor * ridge)
             self.step(_ON_THE_WAY * self.scale * factor / far)
             factor /= _STRIDE
-        self.set_terms(linear, bend)
+        self.set_terms(linear, ridge)
 
     def _foremost(self, wanted: NDArray[np.bool_]) -> Integers:
         """The wanted blocks, or those of them that are pulled most if there are many."""
@@ -151,7 +148,7 @@ class BlockWalk:
         most = max(most, int(np.count_nonzero(np.isinf(ratio))))
         return np.sort(blocks[np.argpartition(ratio, -most)[-most:]])
 
-    def _let_in(self, blocks: Integers) -> None:
+    def _add_blocks(self, blocks: Integers) -> None:
         if not len(blocks):
             return
         widths, first = self._widths[blocks], self._first[blocks]
@@ -183,8 +180,8 @@ class BlockWalk:
             missed = self._outside & (self._norms > (1 + slack) * self._linear)
             was_complete, self._is_complete = self._is_complete, not missed.any()
             if missed.any():
-                self._let_in(self._foremost(missed))
-                self.restricted.set_terms(self._linear, self._bend)
+                self._add_blocks(self._foremost(missed))
+                self.restricted.set_terms(self._linear, self._ridge)
             missing = bool(missed.any()) and self.gap <= target
         settled = self._is_complete and (was_complete or self.restricted.size <= _LARGE)
         if settled and self.gap > target:  # what is left to gain is in the last digits
@@ -193,11 +190,11 @@ class BlockWalk:
 
     def _judge(self) -> None:
         """Objective and gap of the whole problem at the present point."""
-        t = dual_scale(self._norms, self._linear, self._bend)
+        t = dual_scale(self._norms, self._linear, self._ridge)
         gap = self.restricted.fenchel_gap(self._norms[self.restricted.ids], self._square, t)
-        if self._bend > 0:
+        if self._ridge > 0:
             excess = t * self._norms[self._outside] - self._linear[self._outside]
-            gap += 0.5 * float((np.maximum(excess, 0.0) ** 2).sum()) / self._bend
+            gap += 0.5 * float((np.maximum(excess, 0.0) ** 2).sum()) / self._ridge
         self.objective = 0.5 * self._square + self.restricted.penalty()
         self.gap = gap
 
@@ -227,12 +224,12 @@ _PATIENCE = 3
 _MOST_STEPS = 20
 
 
-def dual_scale(norms: Array, linear: Array, bend: float) -> float:
+def dual_scale(norms: Array, linear: Array, ridge: float) -> float:
     """The largest t <= 1 for which t Q is in the domain of the penalty's conjugate.
 
     Blocks without any penalty are left out: there Q is rounding at a solution.
     """
-    if bend > 0:
+    if ridge > 0:
         return 1.0
     counted = (norms > linear) & (linear > 0)
     return float(np.min(linear[counted] / norms[counted], initial=1.0))
@@ -262,7 +259,7 @@ class RestrictedBlocks:
         self._W = self._Q = self._C = np.empty((n_targets, 0))
         self._alive = np.empty(0)
         self._rotations: list[Array | None] = []
-        self._linear, self._bend = np.empty(0), 0.0
+        self._linear, self._ridge = np.empty(0), 0.0
         # The part of G that was last worked on, and its columns.
         self._part: tuple[Integers, Array] = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
@@ -351,9 +348,9 @@ class RestrictedBlocks:
         turned = self._rotate(correlation, self._rotations, self.start)
         self._Q[:, : self.size] = turned * self._alive[: self.size]
 
-    def set_terms(self, linear: Array, bend: float) -> None:
+    def set_terms(self, linear: Array, ridge: float) -> None:
         """The penalty: the factor of every block's norm, by id, and of half the square."""
-        self._linear, self._bend = linear[self.ids], bend
+        self._linear, self._ridge = linear[self.ids], ridge
 
     def norms(self) -> Array:
         """||W_b|| for each block."""
@@ -362,7 +359,7 @@ class RestrictedBlocks:
     def penalty(self) -> float:
         """The penalty at the present point."""
         W = self._W[:, : self.size]
-        return float(self._linear @ self.norms()) + 0.5 * self._bend * float(np.vdot(W, W))
+        return float(self._linear @ self.norms()) + 0.5 * self._ridge * float(np.vdot(W, W))
 
     def gap(self) -> float:
         """The duality gap of the restricted problem at the present point."""
@@ -376,13 +373,13 @@ class RestrictedBlocks:
         ``norms`` are those of Q, by block.
         """
         W, Q = self._W[:, : self.size], self._Q[:, : self.size]
-        t = dual_scale(norms, self._linear, self._bend) if t is None else t
+        t = dual_scale(norms, self._linear, self._ridge) if t is None else t
         pairs = np.add.reduceat((W * Q).sum(axis=0), self.start[:-1]) if self.size else np.zeros(0)
         sizes = self.norms()
-        terms = (self._linear + 0.5 * self._bend * sizes) * sizes - t * pairs
+        terms = (self._linear + 0.5 * self._ridge * sizes) * sizes - t * pairs
         excess = np.maximum(t * norms - self._linear, 0.0)
-        if self._bend > 0:
-            terms += 0.5 * excess**2 / self._bend
+        if self._ridge > 0:
+            terms += 0.5 * excess**2 / self._ridge
         elif not self._linear.all():
             # Only blocks without a penalty: as far as their coefficients reach, or would go.
             own = np.maximum.reduceat(self._G.diagonal()[: self.size], self.start[:-1])
@@ -417,7 +414,7 @@ class RestrictedBlocks:
         W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
         norms = self.norms()
         share = np.divide(self._linear, norms, out=np.zeros_like(norms), where=norms > 0)
-        descent = Q - W * (self._bend + np.repeat(share, np.diff(self.start)))
+        descent = Q - W * (self._ridge + np.repeat(share, np.diff(self.start)))
         descent = np.where(np.repeat(norms > 0, np.diff(self.start)), descent, 0.0)
         rounding = _ROUNDING * float(np.abs(C).max(initial=0.0))
         return bool(float(np.abs(descent).max(initial=0.0)) > rounding)
@@ -433,7 +430,7 @@ class RestrictedBlocks:
         G = self._part_of(columns)
         before = self._W[:, columns]
         W, Q, linear = before.copy(), self._Q[:, columns], self._linear[blocks]
-        descend(G, start, linear, self._bend, W, Q, _SWEEPS)
+        descend(G, start, linear, self._ridge, W, Q, _SWEEPS)
         self.sweeps += _SWEEPS
         norms = block_norms(W, start)
         changed = ((norms > 0) != (block_norms(before, start) > 0)).any()
@@ -461,12 +458,12 @@ class RestrictedBlocks:
         for _ in range(_MOST_STEPS):
             free = np.flatnonzero(block_norms(W, start))
             if len(free) == len(linear):
-                again = newton_step(G, start, linear, self._bend, W, Q)
+                again = newton_step(G, start, linear, self._ridge, W, Q)
             elif len(free):
                 columns, inner = _columns_of(free, start)
                 W_free, Q_free, before = W[:, columns], Q[:, columns], W[:, columns]
                 again = newton_step(
-                    G[np.ix_(columns, columns)], inner, linear[free], self._bend, W_free, Q_free
+                    G[np.ix_(columns, columns)], inner, linear[free], self._ridge, W_free, Q_free
                 )
                 Q -= (W_free - before) @ G[columns]
                 W[:, columns] = W_free

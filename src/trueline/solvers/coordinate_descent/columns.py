@@ -40,7 +40,7 @@ __all__ = ["Image", "Residual", "RestrictedColumns", "residual_of"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-_W, _Q, _LINEAR, _BEND, _LOWER, _UPPER = range(6)
+_W, _Q, _LINEAR, _CURVATURE, _LOWER, _UPPER = range(6)
 _MAX_ROUNDS = 100
 # A resting coordinate is visited first when its correlation comes this close to its threshold.
 _NEAR = 0.9
@@ -83,16 +83,6 @@ class RestrictedColumns:
     def coef(self) -> Array:
         """The coefficients, in the order of :attr:`columns`."""
         return self._state[_W]
-
-    @property
-    def correlation(self) -> Array:
-        """V^T r, in the order of :attr:`columns`."""
-        return self._state[_Q]
-
-    @property
-    def residual(self) -> Array:
-        """r itself, a copy."""
-        return self._residual.value().copy()
 
     def extend(self, columns: Integers, squares: Array, w: Array, q: Array) -> None:
         """Let further columns in, whose squares are given."""
@@ -311,8 +301,8 @@ class Residual(ABC):
     def sweep(self, squares: Array, state: Array, which: Integers) -> None:
         """One coordinate step for each place in ``which``.
 
-        The rows of ``state`` are w, q, linear, bend, lower, upper; w is moved, and q is what the
-        step left of it.
+        The rows of ``state`` are w, q, linear, curvature, lower, upper; w is moved, and q is what
+        the step left of it.
         """
 
     @abstractmethod

@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
-_W, _Q, _LINEAR, _BEND, _LOWER, _UPPER, _C = range(7)
+_W, _Q, _LINEAR, _CURVATURE, _LOWER, _UPPER, _C = range(7)
 # Steps to the minimum that only rounding asks for, and what it leaves of a correlation.
 _POLISHES = 20
 _ROUNDING = 1e-18
@@ -223,7 +223,7 @@ class RestrictedGram:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)
                 a = self.active
-                if more <= self._block.cost(order[:a], state[_BEND, :a]):
+                if more <= self._block.cost(order[:a], state[_CURVATURE, :a]):
                     sweeps = more
                     continue
             self._step_to_minimum()
@@ -321,7 +321,7 @@ class RestrictedGram:
         All that are in the way stop where they rest, if that pays; else the first of them does.
         """
         a = self.active
-        w, q, curvature = self._state[_W, :a], self._state[_Q, :a], self._state[_BEND, :a]
+        w, q, curvature = self._state[_W, :a], self._state[_Q, :a], self._state[_CURVATURE, :a]
         slope = float(descent @ step)
         edge = np.where(step > 0, above, below)
         with np.errstate(divide="ignore", invalid="ignore"):

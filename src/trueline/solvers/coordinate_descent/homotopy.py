@@ -1,16 +1,17 @@
 r"""The lasso along its path, from one change of the support to the next, by the Gram matrix.
 
-With the free coefficients F, their signs s and the level l, q = c - G w is s_F l on F and
+With the free coefficients F, their signs s and the strength l of the penalty, q = c - G w is s_F l
+on F and
 
     w_F(l - h) = w_F + h u,      q(l - h) = q - h G_.F u,      u = G_FF^-1 s,
 
-until the correlation of a resting coefficient reaches the level, or a free one reaches zero (M. R.
-Osborne, B. Presnell, B. A. Turlach, "A new approach to variable selection in least squares
+until the correlation of a resting coefficient reaches the strength, or a free one reaches zero (M.
+R. Osborne, B. Presnell, B. A. Turlach, "A new approach to variable selection in least squares
 problems", IMA J. Numer. Anal. 20 (2000) 389-403; B. Efron, T. Hastie, I. Johnstone, R. Tibshirani,
 "Least angle regression", Ann. Statist. 32 (2004) 407-499, section 3.1). The Cholesky factor of G_FF
 is extended by a row or loses one: a change costs about as much as one sweep.
 
-Nothing is proven here, and ties or dependent columns end the walk early: what is found are
+Nothing is proven here, and ties or dependent columns end the path early: what is found are
 proposals, whose gaps are computed like those of any other point.
 """
 
@@ -28,7 +29,7 @@ Integers = NDArray[np.intp]
 
 # Of a column that adds less than this to those that are in, nothing is left but rounding.
 _DEPENDENT = 1e-9
-# A level this close to the first one at which something is freed is that one.
+# A strength this close to the first one at which something is freed is that one.
 _SLACK = 1e-10
 # Multiplications after which sweeps and blocked factorisations are the better way.
 _MOST_WORK = 1e9
@@ -98,30 +99,32 @@ def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
 
 @kernel
 def _next_to_enter(
-    q: Array, a: Array, level: float, is_in: NDArray[np.bool_], just_left: int
+    q: Array, a: Array, strength: float, is_in: NDArray[np.bool_], just_left: int
 ) -> tuple[int, float]:
     """Which resting coefficient is the first to be freed, and after which way.
 
-    The correlation of one that has just come to rest stands at the level and falls faster than it:
-    only at the other end can it be freed again.
+    The correlation of one that has just come to rest stands at the strength and falls faster than
+    it: only at the other end can it be freed again.
     """
     best, first = np.inf, -1
     for j in range(len(q)):
         if is_in[j]:
             continue
         up, down = 1.0 - a[j], 1.0 + a[j]
-        if up > 0.0 and level - q[j] < best * up and not (j == just_left and q[j] > 0.0):
-            best, first = max((level - q[j]) / up, 0.0), j
-        if down > 0.0 and level + q[j] < best * down and not (j == just_left and q[j] < 0.0):
-            best, first = max((level + q[j]) / down, 0.0), j
+        if up > 0.0 and strength - q[j] < best * up and not (j == just_left and q[j] > 0.0):
+            best, first = max((strength - q[j]) / up, 0.0), j
+        if down > 0.0 and strength + q[j] < best * down and not (j == just_left and q[j] < 0.0):
+            best, first = max((strength + q[j]) / down, 0.0), j
     return first, best
 
 
 @kernel
-def _solve_at(L: Array, k: int, c: Array, level: float, free: Integers, s: Array, w: Array) -> None:
-    """w_F at a level, solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F."""
+def _solve_at(
+    L: Array, k: int, c: Array, strength: float, free: Integers, s: Array, w: Array
+) -> None:
+    """w_F at a strength, solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F."""
     for i in range(k):
-        w[i] = c[free[i]] - level * s[i]
+        w[i] = c[free[i]] - strength * s[i]
     _solve(L, k, w)
     for i in range(k):
         w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
@@ -139,46 +142,46 @@ def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[i
 
 
 @kernel
-def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> int:
-    """Write the solution at each of the levels into the rows of W; how many were found."""
+def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) -> int:
+    """Write the solution at each of the strengths into the rows of W; how many were found."""
     d, room = len(c), min(len(c), 64)
     L = np.empty((room, room))
     free, s, w = np.empty(d, np.intp), np.empty(d), np.zeros(d)
     u, a, row = np.empty(d), np.empty(d), np.empty(d)
     cosines, sines = np.empty(d), np.empty(d)
     is_in = np.zeros(d, np.bool_)
-    q, level = c.copy(), np.abs(c).max()
+    q, strength = c.copy(), np.abs(c).max()
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
-    while found < len(levels) and levels[found] >= (1.0 - _SLACK) * level:
+    while found < len(strengths) and strengths[found] >= (1.0 - _SLACK) * strength:
         found += 1  # all coefficients rest
-    while found < len(levels) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
+    while found < len(strengths) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
         changes += 1
         u[:k] = s[:k]
         _solve(L, k, u)
         _combine(G, free, k, u, a)
         work += k * (k + d) + d
-        enters, way = _next_to_enter(q, a, level, is_in, just_left)
+        enters, way = _next_to_enter(q, a, strength, is_in, just_left)
         leaves, way = _first_to_leave(w, u, s, k, way)
-        end = level - way
-        while found < len(levels) and end <= levels[found]:
-            level = levels[found]
-            _solve_at(L, k, c, level, free, s, w)
+        end = strength - way
+        while found < len(strengths) and end <= strengths[found]:
+            strength = strengths[found]
+            _solve_at(L, k, c, strength, free, s, w)
             for i in range(k):
                 W[found, free[i]] = w[i]
             found += 1
             work += k * k
-            if found == len(levels) or end > levels[found]:
+            if found == len(strengths) or end > strengths[found]:
                 _combine(G, free, k, w, row)
                 q[:] = c - row
                 work += k * d
-        if found == len(levels) or not way < np.inf:
+        if found == len(strengths) or not way < np.inf:
             break
-        way = level - end
+        way = strength - end
         for i in range(k):
             w[i] += way * u[i]
         for j in range(d):
             q[j] -= way * a[j]
-        level = end
+        strength = end
         if leaves >= 0:
             _remove(L, k, leaves, cosines, sines)
             just_left = free[leaves]
@@ -202,10 +205,10 @@ def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> in
     return found
 
 
-def propose(G: Array, c: Array, levels: Array) -> Array:
-    """Solutions of  minimise 1/2 w^T G w - c^T w + l ||w||_1  for decreasing levels l > 0.
+def propose(G: Array, c: Array, strengths: Array) -> Array:
+    """Solutions of  minimise 1/2 w^T G w - c^T w + l ||w||_1  for decreasing strengths l > 0.
 
-    Returns as many rows, of d coefficients, as were found: from the first level on.
+    Returns as many rows, of d coefficients, as were found: from the first strength on.
 
     Examples
     --------
@@ -215,5 +218,5 @@ def propose(G: Array, c: Array, levels: Array) -> Array:
     array([[ 1. ,  0. ],
            [ 2.5, -0.5]])
     """
-    W = np.zeros((len(levels), len(c)))
-    return W[: _follow(np.ascontiguousarray(G), c, levels, W, _MOST_WORK)]
+    W = np.zeros((len(strengths), len(c)))
+    return W[: _follow(np.ascontiguousarray(G), c, strengths, W, _MOST_WORK)]

@@ -86,9 +86,9 @@ def descend(
 ) -> tuple[int, float]:
     """Sweep over the free coordinates; q of the others is left behind.
 
-    The rows of ``state`` are w, q, linear, bend, lower, upper, c. Sweeps end when one lowers the
-    objective by no more than ``tolerance`` (each step by half of curvature times change squared).
-    Returns the number of sweeps and the last decrease.
+    The rows of ``state`` are w, q, linear, curvature, lower, upper, c. Sweeps end when one lowers
+    the objective by no more than ``tolerance`` (each step by half of curvature times change
+    squared). Returns the number of sweeps and the last decrease.
     """
     w, q, linear, curvature = state[0], state[1], state[2], state[3]
     lower, upper = state[4], state[5]
@@ -119,13 +119,13 @@ def descend(
 
 
 @kernel
-def force(w: float, q: float, linear: float, bend: float, lower: float, upper: float) -> float:
+def force(w: float, q: float, linear: float, curvature: float, lower: float, upper: float) -> float:
     """What pulls a coordinate away from where it rests; zero if nothing does.
 
     It is the derivative of the descent, taken in the direction in which the coordinate may move.
     """
-    up = q - bend * w - (linear if w >= 0.0 else -linear)
-    down = q - bend * w - (linear if w > 0.0 else -linear)
+    up = q - curvature * w - (linear if w >= 0.0 else -linear)
+    down = q - curvature * w - (linear if w > 0.0 else -linear)
     if up > 0.0 and w < upper:
         return up
     if down < 0.0 and w > lower:
@@ -182,8 +182,8 @@ def partition(G: Array, state: Array, order: NDArray[np.intp], size: int) -> int
 
 
 @kernel
-def conjugate(v: float, linear: float, bend: float, lower: float, upper: float) -> float:
-    """max over [lower, upper] of v w - linear abs(w) - bend/2 w^2; inf if there is no maximum."""
+def conjugate(v: float, linear: float, curvature: float, lower: float, upper: float) -> float:
+    """max over [lower, upper] of v w - linear abs(w) - curvature/2 w^2, which may be infinite."""
     excess = abs(v) - linear
     edge = upper if v > 0.0 else -lower
     if excess <= 0.0 or edge <= 0.0:
@@ -191,18 +191,18 @@ def conjugate(v: float, linear: float, bend: float, lower: float, upper: float) 
         if lower <= 0.0 <= upper:
             return 0.0
         w = lower if lower > 0.0 else upper
-        return v * w - linear * abs(w) - 0.5 * bend * w * w
-    if bend > 0.0:
-        edge = min(edge, excess / bend)
+        return v * w - linear * abs(w) - 0.5 * curvature * w * w
+    if curvature > 0.0:
+        edge = min(edge, excess / curvature)
         if lower > 0.0 or upper < 0.0:
             edge = max(edge, lower if v > 0.0 else -upper)
     elif edge == np.inf:
         return np.inf
-    return excess * edge - 0.5 * bend * edge * edge
+    return excess * edge - 0.5 * curvature * edge * edge
 
 
 @kernel
-def dual_scale(q: Array, linear: Array, bend: Array, lower: Array, upper: Array) -> float:
+def dual_scale(q: Array, linear: Array, curvature: Array, lower: Array, upper: Array) -> float:
     """The largest t <= 1 for which t q is in the domain of the penalty's conjugate.
 
     Coordinates without any penalty or bound are left out: there q is rounding at a solution.
@@ -210,7 +210,7 @@ def dual_scale(q: Array, linear: Array, bend: Array, lower: Array, upper: Array)
     t = 1.0
     for j in range(len(q)):
         end = upper[j] if q[j] > 0.0 else -lower[j]
-        if bend[j] == 0.0 and abs(q[j]) * t > linear[j] > 0.0 and end == np.inf:
+        if curvature[j] == 0.0 and abs(q[j]) * t > linear[j] > 0.0 and end == np.inf:
             t = linear[j] / abs(q[j])
     return t
 
@@ -250,11 +250,11 @@ def find_near(
     q: Array,
     before: Array,
     way: float,
-    level: float,
+    threshold: float,
     entry: NDArray[np.intp],
     found: NDArray[np.intp],
 ) -> int:
-    """Write down the columns outside that will reach a level; how many.
+    """Write down the columns outside that will reach a threshold; how many.
 
     From ``before`` to q their correlations went a way of one, and they go on by ``way``; zero means
     that a correlation was small and is not known.
@@ -264,7 +264,7 @@ def find_near(
         if q[j] == 0.0:
             continue
         ahead = (q[j] - before[j]) * way if before[j] != 0.0 else 0.0
-        if abs(q[j] + ahead) >= level and entry[j] < 0:
+        if abs(q[j] + ahead) >= threshold and entry[j] < 0:
             found[count] = j
             count += 1
     return count
@@ -272,7 +272,7 @@ def find_near(
 
 @kernel
 def fenchel_gap(
-    t: float, q: Array, w: Array, linear: Array, bend: Array, lower: Array, upper: Array
+    t: float, q: Array, w: Array, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> float:
     """sum_j p_j(w_j) + p_j*(t q_j) - t q_j w_j, each term at least zero."""
     total = 0.0
@@ -280,9 +280,9 @@ def fenchel_gap(
         v = t * q[j]
         if w[j] == 0.0 and abs(v) <= linear[j] and lower[j] <= 0.0 <= upper[j]:
             continue
-        dual = conjugate(v, linear[j], bend[j], lower[j], upper[j])
+        dual = conjugate(v, linear[j], curvature[j], lower[j], upper[j])
         if dual == np.inf:  # no penalty: as far as the coefficient reaches
             dual = abs(v * w[j])
-        value = linear[j] * abs(w[j]) + 0.5 * bend[j] * w[j] * w[j]
+        value = linear[j] * abs(w[j]) + 0.5 * curvature[j] * w[j] * w[j]
         total += max(value + dual - v * w[j], 0.0)
     return total

@@ -8,10 +8,9 @@ residual then tell whether others should have been. The solution moves along str
 changes of its support (M. R. Osborne, B. Presnell, B. A. Turlach, "A new approach to variable
 selection in least squares problems", IMA J. Numer. Anal. 20 (2000) 389-403), and so do the
 correlations: extrapolating them says which columns will be needed, in the manner of the Hessian
-rule (J. Larsson, J. Wallin, "The Hessian screening rule", NeurIPS 2022), and usually for several
-penalties ahead. These are solved one after the other, and one reading of the data then confirms
-them all. A column that was missed is let in, and everything from there on is done again, so that
-the answer does not rest on the prediction.
+rule (J. Larsson, J. Wallin, "The Hessian screening rule", NeurIPS 2022). One reading of the data
+then confirms the solution. A column that was missed is let in, and the penalty is solved for again,
+so that the answer does not rest on the prediction.
 
 With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the conjugate p*,
 
@@ -21,7 +20,6 @@ With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,7 @@ from trueline.solvers.coordinate_descent.kernels import (
 )
 from trueline.solvers.coordinate_descent.source import At, PathPoint, RowsSource, Source, Terms
 
-__all__ = ["PathPoint", "PathWalk", "follow_path"]
+__all__ = ["PathPoint", "WorkingSetPath", "follow_path"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -45,26 +43,16 @@ Integers = NDArray[np.intp]
 # A column is let in when its predicted correlation comes this close to its threshold.
 _NEAR = 0.95
 _FEW_COLUMNS = 128
-_FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
 # So many proposals are confirmed at once; a gap of this share of the target's square is rounding.
 _PROPOSALS, _ROUNDING = 8, 1e-14
-# Of so many readings one starts from the coefficients alone.
-_AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
 
 
-class _End(NamedTuple):
-    """Where a restricted problem ended: its residual, its correlations in the order of entry."""
-
-    residual: Array
-    correlation: Array
-
-
-class PathWalk:
-    """A walk along a sequence of penalties.
+class WorkingSetPath:
+    """The solutions along a sequence of penalties.
 
     Parameters
     ----------
@@ -85,7 +73,7 @@ class PathWalk:
     points : list of PathPoint
         The solutions that are confirmed.
     present : PathPoint
-        Where the walk stands, confirmed or not.
+        The present point, confirmed or not.
     correlation : array of shape (d,)
         X^T r there.
     """
@@ -106,8 +94,7 @@ class PathWalk:
         # For each column when it was let in; and the columns in this order
         self._entry = np.full(source.n_features, -1)
         self._inside = np.empty(0, dtype=np.intp)
-        self._readings = 0
-        self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
+        self._sweeps, self._outside = 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
         # Coefficients, by entry, and residuals of the last two points
         self._trail: list[tuple[Array, Array]] = []
@@ -122,22 +109,24 @@ class PathWalk:
         """The first restricted problem: what cannot rest at zero, and what the start brings."""
         source, terms = self.source, self._terms[0]
         w = np.clip(0.0 if start is None else start, terms.lower, terms.upper)
-        free = (terms.linear == 0) & (terms.bend == 0)
+        free = (terms.linear == 0) & (terms.curvature == 0)
         needed = np.flatnonzero((w != 0) | free | source.gathers_all)
         at = source.at(np.zeros((1, 0)))
-        self._stand(at, 0)
-        self._let_in(needed)
+        self._record(at, 0)
+        self._add_columns(needed)
         if w.any():
             at = source.at(w[needed][None])
-            self._stand(at, 0)
+            self._record(at, 0)
             self._restricted.set_terms(terms)
             self._restore(w[needed])
         self._last = self.correlation
         square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
-        levels = np.array([0.0 if t.level is None or t.has_bend else t.level for t in self._terms])
-        is_usual = not w.any() and (levels > 0).all() and (np.diff(levels) < 0).all()
-        self._proposals = source.proposals(levels if is_usual else levels[:0])
+        strengths = np.array(
+            [0.0 if t.strength is None or t.is_curved else t.strength for t in self._terms]
+        )
+        is_usual = not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all()
+        self._proposals = source.proposals(strengths if is_usual else strengths[:0])
 
     @property
     def proposed(self) -> int:
@@ -145,42 +134,35 @@ class PathWalk:
         return min(len(self.points), len(self._proposals))
 
     def advance(self) -> list[PathPoint]:
-        """Solve for a few penalties and confirm them by one reading of the data.
+        """Solve for the next penalty and confirm the solution by one reading of the data.
 
         Returns the points that were confirmed, possibly none.
         """
         first = len(self.points)
         if first < len(self._proposals):
             return self._take_proposals(first)
-        batch = self._terms[first : first + self._ahead]
-        self._let_in(self._needed(first, len(batch)))
-        W, ends = self._solve(batch, first)
-        at = self._read(W, ends, self._level(first + len(batch)))
-        missed = np.empty(0, dtype=np.intp)
-        for i, terms in enumerate(batch):
-            self._stand(at, i)
-            missed = self._missed(terms, self._tolerances[first + i])
-            square = float(at.residual_square[i])
-            self.present = self._point(W[i], self.correlation, square, terms)
-            if len(missed):
-                break
+        terms = self._terms[first]
+        self._add_columns(self._predicted(first))
+        row = self._solve(first)
+        at = self.source.at(row[None], self._threshold(first + 1))
+        self._record(at, 0)
+        missed = self._missed(terms, self._tolerances[first])
+        self.present = self._point(row, self.correlation, float(at.residual_square[0]), terms)
+        if not len(missed):
             self.points.append(self.present)
             self._before, self._last = self._last, self.correlation
             if self._residual is not None:
-                self._trail = [*self._trail[-1:], (W[i], self._residual)]
-        self._restore(W[i])
-        self._let_in(missed)
-        confirmed = self.points[first:]
-        most = self.source.most_at_once
-        self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
-        return confirmed
+                self._trail = [*self._trail[-1:], (row, self._residual)]
+        self._restore(row)
+        self._add_columns(missed)
+        return self.points[first:]
 
     def _take_proposals(self, first: int) -> list[PathPoint]:
         """Confirm some of the solutions that were proposed; from the first bad one they go."""
         W = self._proposals[first : first + _PROPOSALS, self._inside]
         at = self.source.at(W)
         for i, row in enumerate(W):
-            self._stand(at, i)
+            self._record(at, i)
             terms, target = self._terms[first + i], self._tolerances[first + i] * self.source.scale
             point = self._point(row, self.correlation, float(at.residual_square[i]), terms)
             if not point.gap <= max(target, _ROUNDING * self.source.scale):
@@ -194,36 +176,19 @@ class PathWalk:
             self._restore(row)
         return self.points[first:]
 
-    def _read(self, W: Array, ends: Sequence[_End], level: float) -> At:
-        """What the data say about the solutions of the restricted problem.
+    def _threshold(self, place: int) -> float:
+        """Smaller correlations matter neither now nor for the penalty at this place."""
+        terms = self._terms[min(place, len(self._terms) - 1)]
+        return 0.0 if terms.strength is None else _NEAR * terms.strength
 
-        Its own residual and correlations come from the data too, by steps: now and then they are
-        computed afresh, so that rounding does not add up.
-        """
-        source, before = self.source, self._readings
-        self._readings += len(W)
-        if ends and self._readings // _AFRESH == before // _AFRESH:
-            assert isinstance(source, RowsSource)
-            residuals = np.array([end.residual for end in ends])
-            within = np.array([end.correlation for end in ends])
-            at = source.at_residuals(residuals, within, level)
-            if at is not None:
-                return at
-        return source.at(W, level)
-
-    def _level(self, first: int) -> float:
-        """Smaller correlations do not matter, neither now nor in what is foreseen from here."""
-        terms = self._terms[min(first + _FORESIGHT, len(self._terms)) - 1]
-        return 0.0 if terms.level is None else _NEAR * terms.level
-
-    def _stand(self, at: At, i: int) -> None:
+    def _record(self, at: At, i: int) -> None:
         """What is known about the present point."""
         self.correlation = at.correlation[i]
         self._largest = largest(self.correlation)
         self._residual = None if at.residual is None else at.residual[i]
 
     def _restore(self, row: Array) -> None:
-        """Let the restricted problem stand where the walk does, with coefficients by entry."""
+        """Let the restricted problem stand at the present point, with coefficients by entry."""
         restricted = self._restricted
         w, q = row[self._entry[restricted.columns]], self.correlation[restricted.columns]
         if isinstance(restricted, RestrictedColumns):
@@ -232,7 +197,7 @@ class PathWalk:
         else:
             restricted.restore(w, q)
 
-    def _let_in(self, new: Integers) -> None:
+    def _add_columns(self, new: Integers) -> None:
         """Let columns into the restricted problem."""
         if not len(new):
             return
@@ -266,26 +231,18 @@ class PathWalk:
         self._restricted.restore(w, q, self._residual)
         self._restricted.active = old.active
 
-    def _needed(self, first: int, count: int) -> Integers:
-        """The columns to let in before the next penalties are solved for."""
+    def _predicted(self, first: int) -> Integers:
+        """The columns to let in before the next penalty is solved for."""
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
-        new = self._predicted(first, count)
-        if len(new) and isinstance(self._restricted, RestrictedColumns):
-            # Letting columns in has a price of its own: do it for some penalties to come.
-            return self._predicted(first, min(_FORESIGHT, len(self._terms) - first))
-        return new
-
-    def _predicted(self, first: int, count: int) -> Integers:
-        """The columns that will be needed at the last of so many next penalties."""
-        terms, at = self._terms[first + count - 1], self._positions
+        terms, at = self._terms[first], self._positions
         q, before, way = self._last, self._last, 0.0
         if self._before is not None and first > 1:
             before = self._before
-            way = (at[first - 1] - at[first + count - 1]) / (at[first - 2] - at[first - 1])
-        if terms.level is not None:
+            way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
+        if terms.strength is not None:
             found = np.empty(len(q), dtype=np.intp)
-            count = find_near(q, before, way, _NEAR * terms.level, self._entry, found)
+            count = find_near(q, before, way, _NEAR * terms.strength, self._entry, found)
             return self._foremost(found[:count], q)
         q = q + (q - before) * way
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -300,30 +257,21 @@ class PathWalk:
             return columns
         return np.sort(columns[np.argpartition(np.abs(size[columns]), -most)[-most:]])
 
-    def _solve(self, batch: Sequence[Terms], first: int) -> tuple[Array, list[_End]]:
-        """The restricted solutions of some penalties, one row each, in the order of entry.
-
-        Solved from the columns themselves, they come with where that has led.
-        """
-        restricted, at, ends = self._restricted, self._positions, list[_End]()
-        W = np.zeros((len(batch), restricted.size))
-        trail, is_on_its_way = list(self._trail), self._is_on_its_way()
-        for i, terms in enumerate(batch, first):
-            restricted.set_terms(terms)
-            is_on_its_way = is_on_its_way if i == first else len(trail) > 1
-            if isinstance(restricted, RestrictedColumns) and is_on_its_way:
-                way = (at[i - 1] - at[i]) / (at[i - 2] - at[i - 1])
-                restricted.extrapolate(*trail[-2], way)
-            is_last = self._is_one_answer and i == len(self._terms) - 1
-            restricted.solve(_SHARE * self._tolerances[i] * restricted.scale, is_last)
-            W[i - first, self._entry[restricted.columns]] = restricted.coef
-            if isinstance(restricted, RestrictedColumns):
-                ends.append(_End(restricted.residual, restricted.correlation.copy()))
-                trail.append((W[i - first], ends[-1].residual))
-        return W, ends
+    def _solve(self, first: int) -> Array:
+        """The restricted solution of a penalty, in the order of entry."""
+        restricted, at = self._restricted, self._positions
+        restricted.set_terms(self._terms[first])
+        if isinstance(restricted, RestrictedColumns) and self._is_on_its_way():
+            way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
+            restricted.extrapolate(*self._trail[0], way)
+        is_last = self._is_one_answer and first == len(self._terms) - 1
+        restricted.solve(_SHARE * self._tolerances[first] * restricted.scale, is_last)
+        row = np.zeros(restricted.size)
+        row[self._entry[restricted.columns]] = restricted.coef
+        return row
 
     def _is_on_its_way(self) -> bool:
-        """Whether the walk stands at its last point and knows where it came from."""
+        """Whether the present point is the last one confirmed and knows where it came from."""
         return len(self._trail) == 2 and self._residual is self._trail[-1][1]
 
     def _missed(self, terms: Terms, tolerance: float) -> Integers:
@@ -331,10 +279,10 @@ class PathWalk:
         q, slack = self.correlation, _TOLERATED * tolerance
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
-        if terms.level is not None:
-            if self._largest <= (1 + slack) * terms.level:
+        if terms.strength is not None:
+            if self._largest <= (1 + slack) * terms.strength:
                 return np.empty(0, dtype=np.intp)
-            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.level)
+            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.strength)
             return self._foremost(over[self._entry[over] < 0], q)
         found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
@@ -346,15 +294,15 @@ class PathWalk:
         inside, entries = self._inside, np.flatnonzero(row)
         order = np.argsort(inside[entries])
         columns, values = inside[entries][order], row[entries][order]
-        if terms.level is not None and not terms.has_bend:
-            # The dual point reaches the level at most: only what is not zero has a term.
-            t, sizes = terms.level / max(terms.level, self._largest), np.abs(values)
-            each = np.maximum(terms.level * sizes - t * q[columns] * values, 0.0)
-            rest, penalty = each.sum(), terms.level * sizes.sum()
+        if terms.strength is not None and not terms.is_curved:
+            # The dual point reaches the strength at most: only what is not zero has a term.
+            t, sizes = terms.strength / max(terms.strength, self._largest), np.abs(values)
+            each = np.maximum(terms.strength * sizes - t * q[columns] * values, 0.0)
+            rest, penalty = each.sum(), terms.strength * sizes.sum()
         else:
             t = 1.0
-            if terms.level is None:
-                t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
+            if terms.strength is None:
+                t = dual_scale(q, terms.linear, terms.curvature, terms.lower, terms.upper)
             # Columns outside rest at zero and are not pulled: their terms vanish.
             rest = fenchel_gap(t, q[inside], row, *terms.at(inside))
             linear, curvature, *_ = terms.at(columns)
@@ -372,6 +320,6 @@ def follow_path(
     start: Array | None = None,
 ) -> Iterator[PathPoint]:
     """Solve for each of the penalties in turn; the points come as soon as they are confirmed."""
-    walk = PathWalk(source, terms, positions, [tol] * len(terms), start)
-    while not walk.is_done:
-        yield from walk.advance()
+    path = WorkingSetPath(source, terms, positions, [tol] * len(terms), start)
+    while not path.is_done:
+        yield from path.advance()

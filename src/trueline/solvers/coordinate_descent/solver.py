@@ -30,7 +30,7 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.coordinate_descent.path import PathPoint, PathWalk, follow_path
+from trueline.solvers.coordinate_descent.path import PathPoint, WorkingSetPath, follow_path
 from trueline.solvers.coordinate_descent.source import (
     MomentsSource,
     RowsSource,
@@ -64,40 +64,40 @@ _MOST_COLUMNS = 5000
 
 
 class _Descent(Iteration):
-    """A walk towards one penalty; one iteration is one reading of the data."""
+    """The way to one penalty; one iteration is one reading of the data."""
 
-    gap: float  # at the end of the walk
+    gap: float  # at the end
 
     def __init__(self, source: Source, terms: Terms, tol: float, start: Array | None) -> None:
         self._source, self._terms = source, terms
         taus = [1.0] if start is not None else _approach(source, terms)
         steps = [terms.scaled(tau, 1.0) for tau in taus]
         tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
-        self._walk = PathWalk(source, steps, taus, tolerances, start, is_one_answer=True)
+        self._path = WorkingSetPath(source, steps, taus, tolerances, start, is_one_answer=True)
 
     @property
     def method(self) -> str:
         """What found the answer."""
-        walk = self._walk
-        if not walk.proposed:
+        path = self._path
+        if not path.proposed:
             return "coordinate descent"
-        is_all = walk.proposed == len(walk.points)
+        is_all = path.proposed == len(path.points)
         return "the LARS homotopy" if is_all else "the LARS homotopy, then coordinate descent"
 
     def step(self) -> None:
-        if self._walk.is_done:
+        if self._path.is_done:
             self.is_stalled = True
         else:
-            self._walk.advance()
+            self._path.advance()
 
     def progress(self) -> Progress:
-        walk, terms = self._walk, self._terms
-        point = walk.present
+        path, terms = self._path, self._terms
+        point = path.present
         w = point.coef(self._source.n_features)
         self.coef = w[:, None]
         self.intercept = self._source.y_mean - self._source.x_mean @ w
-        penalty = terms.linear @ np.abs(w) + 0.5 * terms.bend @ w**2
-        self.gap = point.gap if walk.is_done else math.inf
+        penalty = terms.linear @ np.abs(w) + 0.5 * terms.curvature @ w**2
+        self.gap = point.gap if path.is_done else math.inf
         return Progress(0.5 * point.residual_square + float(penalty), self.gap)
 
 
@@ -133,7 +133,7 @@ class _FromMoments:
     problem: MomentsProblem
     coef: Array
     intercept: Array
-    gap: float  # as the walk saw it at its end, but for rounding
+    gap: float  # as the solver saw it at its end, but for rounding
 
     def bound(self) -> float:
         """The gap with what rounding may add to it, by norms in place of entries.
@@ -377,12 +377,12 @@ def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[np.
     """The penalties of a path, and their strengths: that of the first is one."""
     d = problems.design.shape[1]
     first, *others = [problems.members[number].penalty for number in path]
-    unit, (top_linear, top_bend) = penalty_terms(first, d, 1), _sizes(first)
+    unit, (top_linear, top_curvature) = penalty_terms(first, d, 1), _sizes(first)
     terms, strengths = [unit], [np.float64(1.0)]
     for penalty in others:
         linear, curvature = _sizes(penalty)
         linear = linear / top_linear if top_linear else 1.0
-        curvature = curvature / top_bend if top_bend else 1.0
+        curvature = curvature / top_curvature if top_curvature else 1.0
         is_scaled = _is_scaled(penalty, first)
         terms.append(unit.scaled(linear, curvature) if is_scaled else penalty_terms(penalty, d, 1))
         strengths.append(np.float64(linear if top_linear else curvature))

@@ -30,11 +30,7 @@ Integers = NDArray[np.intp]
 
 # Squares beyond this are not trusted: their products may overflow.
 _LARGE = 1e200
-_AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
-# Of so many entries one is in columns that are in: what is done with these takes longer than a
-# reading of all, and nothing is solved that may have to be solved again.
-_MUCH = 4
 
 
 class At(NamedTuple):
@@ -55,8 +51,6 @@ class Source(ABC):
         Half the squared length of the targets.
     gathers_all : bool
         Whether all columns may as well be let in at once.
-    most_at_once : int
-        For so many points it is worth while to ask at once.
     most_gram : int
         Beyond so many columns their Gram matrix costs more than it saves.
     x_mean, y_mean : arrays of shape (d,) and (k,)
@@ -67,7 +61,6 @@ class Source(ABC):
     n_targets: int
     scale: float
     gathers_all: bool
-    most_at_once: int
     most_gram: int
     x_mean: Array
     y_mean: Array
@@ -81,16 +74,16 @@ class Source(ABC):
         """Let columns in; their inner products with all that are in, in the order of entry."""
 
     @abstractmethod
-    def at(self, W: Array, level: float = 0.0) -> At:
+    def at(self, W: Array, threshold: float = 0.0) -> At:
         """Correlations and residuals at points given on the columns that are in, by entry.
 
-        Correlations that are certain to be below the level may be given as zero.
+        Correlations that are certain to be below the threshold may be given as zero.
         """
 
-    def proposals(self, levels: Array) -> Array:
-        """Coefficients that may be solutions at the first of some levels, one row each.
+    def proposals(self, strengths: Array) -> Array:
+        """Coefficients that may be solutions at the first of some strengths, one row each.
 
-        The levels are those of the lasso without bounds, decreasing.
+        The strengths are those of the lasso without bounds, decreasing.
         """
         return np.empty((0, self.n_features))
 
@@ -117,7 +110,6 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), np.zeros(self.n_targets)
         self._columns = columns_of(design, weights, self.x_mean)
-        self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
         self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
@@ -137,26 +129,18 @@ class RowsSource(Source):
 
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
-        squares, columns = self._columns.take_in(new), self._columns
-        if isinstance(columns, SparseColumns):
-            is_much = _MUCH * columns.store.count(columns.chosen) > len(columns.store.entries.data)
-            self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
-        return squares
+        return self._columns.take_in(new)
 
     @property
     def gathered(self) -> Columns:
         """The columns that are in."""
         return self._columns
 
-    def at(self, W: Array, level: float = 0.0) -> At:
+    def at(self, W: Array, threshold: float = 0.0) -> At:
         if not W.shape[1]:
-            # Needed for the largest strength, and again where a path starts.
-            at, copies = self._at_zero, np.arange(len(W)) % self.n_targets
-            if len(W) == self.n_targets:
-                return at
-            return At(at.correlation[copies], at.residual_square[copies], self._Y[copies])
+            return self._at_zero  # needed for the largest strength, and again where a path starts
         R = self._Y - self._columns.combine(W)
-        return self._at(R, self._columns.correlations(R, level))
+        return self._at(R, self._columns.correlations(R, threshold))
 
     @cached_property
     def _at_zero(self) -> At:
@@ -171,15 +155,6 @@ class RowsSource(Source):
         self.__dict__.setdefault("_at_zero", self._at(self._Y, correlation[None]))
         return norms
 
-    def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
-        """The same of points whose residuals are known, and the correlations of the columns in.
-
-        None if that spares nothing.
-        """
-        if not isinstance(self._columns, SparseColumns):
-            return None
-        return self._at(R, self._columns.correlations_outside(R, within, level))
-
     def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
             raise FloatingPointError("the products of the data are not finite")
@@ -190,7 +165,7 @@ class MomentsSource(Source):
     """From centred moments: the rows are not read again."""
 
     gathers_all = True
-    most_at_once, most_gram = _AT_ONCE, np.iinfo(np.int64).max
+    most_gram = np.iinfo(np.int64).max
 
     def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
@@ -201,8 +176,8 @@ class MomentsSource(Source):
         self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
-    def proposals(self, levels: Array) -> Array:
-        return propose(self._gram, self._cross[0], levels)
+    def proposals(self, strengths: Array) -> Array:
+        return propose(self._gram, self._cross[0], strengths)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)
@@ -213,7 +188,7 @@ class MomentsSource(Source):
         self._entered = np.append(self._entered, new)
         return self._gram[np.ix_(new, self._entered)]
 
-    def at(self, W: Array, level: float = 0.0) -> At:
+    def at(self, W: Array, threshold: float = 0.0) -> At:
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
         image = full @ self._gram
@@ -232,32 +207,32 @@ class Terms:
     Attributes
     ----------
     lower, upper : arrays of shape (d,)
-    level : float, optional
+    strength : float, optional
         Set if l is the same positive number everywhere, a is the same too, and nothing is bounded:
         then the largest correlation says what the general formulas would have to look for column by
         column.
     """
 
     _linear: Array
-    _bend: Array
+    _curvature: Array
     lower: Array
     upper: Array
-    level: float | None = None
+    strength: float | None = None
     _factors: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
-    def of(cls, linear: Array, bend: Array, lower: Array, upper: Array) -> Terms:
-        """With the level found out."""
+    def of(cls, linear: Array, curvature: Array, lower: Array, upper: Array) -> Terms:
+        """With the strength found out."""
         same = len(linear) > 0 and linear[0] > 0 and bool((linear == linear[0]).all())
-        same = same and bool((bend == bend[0]).all())
+        same = same and bool((curvature == curvature[0]).all())
         is_free = same and bool(np.isneginf(lower).all() and np.isposinf(upper).all())
-        return cls(linear, bend, lower, upper, float(linear[0]) if is_free else None)
+        return cls(linear, curvature, lower, upper, float(linear[0]) if is_free else None)
 
-    def scaled(self, linear: float, bend: float) -> Terms:
+    def scaled(self, linear: float, curvature: float) -> Terms:
         """Both parts of the penalty multiplied by a number each."""
-        level = None if self.level is None else self.level * linear
-        factors = (self._factors[0] * linear, self._factors[1] * bend)
-        return Terms(self._linear, self._bend, self.lower, self.upper, level, factors)
+        strength = None if self.strength is None else self.strength * linear
+        factors = (self._factors[0] * linear, self._factors[1] * curvature)
+        return Terms(self._linear, self._curvature, self.lower, self.upper, strength, factors)
 
     @cached_property
     def linear(self) -> Array:
@@ -265,30 +240,30 @@ class Terms:
         return self._linear * self._factors[0]
 
     @cached_property
-    def bend(self) -> Array:
+    def curvature(self) -> Array:
         """a, for all columns."""
-        return self._bend * self._factors[1]
+        return self._curvature * self._factors[1]
 
     @property
-    def same_bend(self) -> float:
-        """a, where it is the same everywhere because the level is set."""
-        return float(self._bend[0]) * self._factors[1]
+    def same_curvature(self) -> float:
+        """a, where it is the same everywhere because the strength is set."""
+        return float(self._curvature[0]) * self._factors[1]
 
     @property
-    def has_bend(self) -> bool:
+    def is_curved(self) -> bool:
         """Whether the penalty is curved somewhere."""
-        first = self._bend[:1] if self.level is not None else self._bend
+        first = self._curvature[:1] if self.strength is not None else self._curvature
         return self._factors[1] > 0 and bool(first.any())
 
     def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
         """l, a and the bounds of some columns."""
-        if self.level is not None:  # the same everywhere
-            parts = (self.level, self.same_bend, -np.inf, np.inf)
+        if self.strength is not None:  # the same everywhere
+            parts = (self.strength, self.same_curvature, -np.inf, np.inf)
             linear, curvatures, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
             return linear, curvatures, lower, upper
         return (
             self._linear[columns] * self._factors[0],
-            self._bend[columns] * self._factors[1],
+            self._curvature[columns] * self._factors[1],
             self.lower[columns],
             self.upper[columns],
         )

@@ -205,7 +205,7 @@ class ColumnDescent:
 
 
 # Weights that differ by many powers of ten keep gaps of this share from being proven.
-_UNSEEN = 1e-6
+_NOT_PROVABLE = 1e-6
 _MAX_ITER = 200
 # The gap that is looked for, relative to the target: proofs add a little to it. Where more digits
 # are asked for than the estimators' defaults do, one more step costs little.
@@ -275,7 +275,7 @@ class WorkingSetNewton(Solver):
             certificate = better_by_curvature(problem, certificate)
             status = Status.CONVERGED if certificate.gap <= target else status
         notes = []
-        close = certificate.gap <= target + _UNSEEN * certificate.objective
+        close = certificate.gap <= target + _NOT_PROVABLE * certificate.objective
         if status is Status.STALLED and descent.gap <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED

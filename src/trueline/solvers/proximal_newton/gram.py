@@ -99,7 +99,7 @@ class ProximalDescent:
 
     def penalty(self, v: Array) -> float:
         w = v[: len(self.terms.linear)]
-        return float(self.terms.linear @ np.abs(w) + 0.5 * self.terms.bend @ w**2)
+        return float(self.terms.linear @ np.abs(w) + 0.5 * self.terms.curvature @ w**2)
 
     def _losses(self, z: Array) -> float:
         return float((self.rows.weights * rowwise(self.loss.value, self.y, z)).sum())
@@ -207,7 +207,7 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, constan
 
     def value(point: Array) -> float:
         w = point[: len(terms.linear)]
-        penalty = float(terms.linear @ np.abs(w) + 0.5 * terms.bend @ w**2)
+        penalty = float(terms.linear @ np.abs(w) + 0.5 * terms.curvature @ w**2)
         return float((s * loss.value(y, rows.scores(point))).sum()) + penalty
 
     start = ProximalDescent(rows, Squared(), y, terms, v).v
@@ -262,7 +262,7 @@ def _missing(descent: ProximalDescent, slope: Array, linear: Array) -> Array:
     d = len(terms.linear)
     w, g = v[:d], slope[:d]
     at_zero = np.clip(g, -linear, linear)
-    moved = -(linear * np.sign(w) + terms.bend * w)
+    moved = -(linear * np.sign(w) + terms.curvature * w)
     wanted = np.where(w == 0, at_zero, moved)
     # On a bound anything that pushes outward is right.
     wanted = np.where((w == terms.lower) & (w != 0), np.maximum(g, wanted), wanted)

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.solvers.conjugate_gradients import conjugate_gradients
-from trueline.solvers.coordinate_descent.kernels import soft_threshold_step
+from trueline.solvers.coordinate_descent.kernels import descend, soft_threshold_step
 from trueline.solvers.newton.batched.precondition import coupled_hessian
 
 __all__ = [
@@ -127,12 +127,6 @@ class _SingleModel(Model):
         self._scaled = np.empty(len(at.entries[0]))
 
     def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
-        from trueline.solvers.proximal_newton.models import (
-            scale_about_means,
-            solve_face,
-            solve_model,
-        )
-
         state, chosen, h = self._state, at.chosen, at.curvature[:, 0]
         root, slope = np.sqrt(h), float(at.slope[0])
         total = float(h.sum()) if at.fit_intercept else 0.0
@@ -168,8 +162,6 @@ class _CoupledColumns(Model):
         self._strengths[:, :-1] = at.linear, at.quad
 
     def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
-        from trueline.solvers.proximal_newton.models import coupled_diagonal, sweep_coupled
-
         state, chosen = self._state, at.chosen
         columns = np.append(chosen, len(at.linear)) if at.fit_intercept else chosen.copy()
         state[0, chosen], state[2, chosen] = at.own, at.G
@@ -277,8 +269,6 @@ def solve_gram(H: Array, V: Array, G: Array, linear: Array) -> tuple[Array, int]
 
     V and G have shape (m, k), ``linear`` (m,).
     """
-    from trueline.solvers.coordinate_descent.kernels import descend
-
     state = np.zeros((7, V.size))
     state[0], state[1], state[2] = V.ravel(), -G.ravel(), np.repeat(linear, V.shape[1])
     state[4], state[5] = -np.inf, np.inf
@@ -443,18 +433,18 @@ def solve_face(
             aside += means[j] * step
             for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
                 along[np.uint64(indices[e])] += step * scaled[e]
-        bend, limit = 0.0, np.inf
+        square, limit = 0.0, np.inf
         for k in range(m):
             j = face[k]
             dot = column_dot(scaled, indices, indptr[j], indptr[j + 1], along)
             image[k] = dot + quad[j] * p[k] - means[j] * total * aside
-            bend += p[k] * image[k]
+            square += p[k] * image[k]
             at = V[j] + D[j]
             if p[k] * at < 0.0:
                 limit = min(limit, -at / p[k])
-        if not bend > 0.0:
+        if not square > 0.0:
             return number, mean
-        step, before, size = min(size / bend, limit), size, 0.0
+        step, before, size = min(size / square, limit), size, 0.0
         mean += step * aside
         q += step * along
         for k in range(m):
