@@ -22,7 +22,9 @@ def dots(A: Array, B: Array) -> Array:
         return np.asarray(np.einsum("dpk,dpk->pk", A, B))
     from trueline.solvers.newton.batched.kernels import dots as compiled
 
-    return compiled(*(_flat(part) for part in (A, B))).reshape(A.shape[1:])
+    return compiled(
+        *(np.ascontiguousarray(part).reshape(len(part), -1) for part in (A, B))
+    ).reshape(A.shape[1:])
 
 
 def advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
@@ -51,4 +53,5 @@ def turn(ratio: Array, M: Array, P: Array) -> None:
 
 def _flat(A: Array) -> Array:
     """The same memory as (m, p k)."""
+    assert A.flags.c_contiguous  # what is written into a copy would be lost
     return A.reshape(len(A), -1)
