@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueline.best_subset.exchange import descend
 from trueline.best_subset.node import Node, Quadratic, explore, is_small
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 
 __all__ = ["Found", "search"]
 

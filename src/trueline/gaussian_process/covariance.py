@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueline.gaussian_process.pairs import add_covariance, contract
 from trueline.gaussian_process.structure import CONSTANT, NOISE, Structure, Term
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 
 __all__ = ["covariance", "cross_covariance", "diagonal", "gradients"]
 

@@ -29,7 +29,7 @@ from scipy.linalg import blas, lapack
 
 from trueline.gaussian_process.covariance import covariance, gradients
 from trueline.gaussian_process.structure import Structure
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 
 __all__ = ["Likelihood", "generic_likelihood"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from trueline.kernels.function import KernelFunction, features_of, is_cancelling, largest_exponent
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 
 __all__ = ["gather", "kernel_scores", "mirror"]
 

@@ -18,7 +18,7 @@ from trueline.kernels.function import (
     largest_exponent,
 )
 from trueline.kernels.scores import gather
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 
 __all__ = [
     "DenseSource",

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.newton.firth import solve_firth
 from trueline.solvers.newton.solver import Newton
 

@@ -27,7 +27,7 @@ from trueline.estimators.column_selection.sequential_routes import (
 )
 from trueline.estimators.shared.certified import Explained
 from trueline.estimators.shared.validation import check_array, naming_columns, numeric_target
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.selection.stepwise.scores import FoldScores
 from trueline.wording import counted
 

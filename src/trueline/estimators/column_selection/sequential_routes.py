@@ -15,7 +15,7 @@ from trueline.design import as_design
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.losses import Squared
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.selection.stepwise.folds import fold_tableaux

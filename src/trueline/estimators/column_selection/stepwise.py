@@ -20,7 +20,7 @@ from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA
@@ -35,8 +35,7 @@ from trueline.selection.stepwise import (
     Watcher,
     purpose,
 )
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 from trueline.trace import Trace
 
 __all__ = ["StepwiseRegression", "check_combination", "check_reached", "check_sizes"]

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from trueline.estimators.shared.validation import validate_data
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 
 __all__ = [
     "Binary",

@@ -31,13 +31,13 @@ from trueline.estimators.regression.incremental import plan_from_moments
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.moments import Moments
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.plan import Plan
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
+from trueline.solvers.base import Monitor
 from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
 from trueline.solvers.least_squares.quadratic import evidence_from_moments
-from trueline.solvers.loop import Monitor
 
 __all__ = ["fit_all_rows", "fit_by_class"]
 

@@ -18,7 +18,7 @@ from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem
@@ -26,7 +26,7 @@ from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
 from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.solver import Newton
-from trueline.solvers.transformed.row_space import narrowed
+from trueline.solvers.transformed import narrowed
 
 __all__ = ["HuberRegressor"]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Event, Monitor
 from trueline.trace import Trace
 
 try:

@@ -22,10 +22,10 @@ from trueline.design import AugmentedDesign, SparseDesign, as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.base import Monitor, seen_through
 from trueline.solvers.least_squares.normal_equations import project, row_space
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
-from trueline.solvers.loop import Monitor, seen_through
-from trueline.solvers.transformed.independent_columns import proof_at
+from trueline.solvers.transformed import proof_at
 
 __all__ = ["exponents_of", "in_original_units", "least_norm", "rescaled", "unscaled"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trueline.kernels import KernelSource, MatrixSource
 from trueline.kernels.scores import mirror
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.solvers.smo.engine import WHOLE
 from trueline.solvers.smo.program import DualSolution
 

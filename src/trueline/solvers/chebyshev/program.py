@@ -20,11 +20,9 @@ from trueline.certificates.special.maximum import certify_maximum
 from trueline.design import Design
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
 from trueline.solvers.chebyshev.rows import counted
 from trueline.solvers.chebyshev.solver import is_close, joined
-from trueline.solvers.costs import CALL
-from trueline.solvers.loop import Monitor
 
 __all__ = ["MaximumProgram"]
 

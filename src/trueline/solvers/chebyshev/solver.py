@@ -25,11 +25,9 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.special.maximum import certify_maximum
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver, gram_seconds
 from trueline.solvers.chebyshev.face import Answer, Face, working_rows
 from trueline.solvers.chebyshev.rows import Rows, counted
-from trueline.solvers.costs import CALL, gram_seconds
-from trueline.solvers.loop import Monitor
 from trueline.wording import counted as number_of
 
 __all__ = ["Exchange", "is_close"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.moments import Moments
-from trueline.numerics.threads import available_threads, run_strands
+from trueline.numerics.blas import available_threads, run_strands
 from trueline.penalties import Penalty
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution

@@ -21,13 +21,22 @@ from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    run,
+)
 from trueline.solvers.coordinate_descent.path import PathWalk
 from trueline.solvers.coordinate_descent.sets import solve_paths
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate_descent.terms import Terms, penalty_terms
-from trueline.solvers.costs import CALL, gram_seconds
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["CoordinateDescent", "GramDescent", "solve_from_source"]
 

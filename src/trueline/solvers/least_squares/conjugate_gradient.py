@@ -26,8 +26,17 @@ from trueline.certificates.choose import Prover
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    run,
+)
 from trueline.solvers.iterative import (
     ProofSchedule,
     best_constant,
@@ -40,7 +49,6 @@ from trueline.solvers.iterative import (
 )
 from trueline.solvers.least_squares.quadratic import curvature_matrix
 from trueline.solvers.least_squares.shifted import can_shift, solve_shifted
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["ConjugateGradient"]
 

@@ -27,8 +27,7 @@ from trueline.numerics.blas import svd
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, kernel_seconds
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver, kernel_seconds
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.solvers.least_squares.qr import QR, best_level, certify_groups, part_of, solve_after
 from trueline.solvers.least_squares.quadratic import (
@@ -40,7 +39,6 @@ from trueline.solvers.least_squares.quadratic import (
 )
 from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.least_squares.spectrum import serves_strengths, solve_strengths
-from trueline.solvers.loop import Monitor
 from trueline.wording import counted
 
 __all__ = ["Kernel"]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trueline.certificates.choose import Prover
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import Cost, Facts, Iteration, Monitor, Options, Progress, Solver, run
 from trueline.solvers.iterative import (
     ProofSchedule,
     best_constant,
@@ -34,7 +34,6 @@ from trueline.solvers.iterative import (
     target_gap,
 )
 from trueline.solvers.least_squares.quadratic import curvature_matrix
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["LSMR"]
 

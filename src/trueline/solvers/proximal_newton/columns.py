@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trueline.design import DenseDesign
 from trueline.problem import Problem
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.newton.dense.levels import best_levels
+from trueline.solvers.newton.dense.descent import best_levels
 from trueline.solvers.proximal_newton.models import least_penalised, make_model
 
 __all__ = ["ColumnDescent"]

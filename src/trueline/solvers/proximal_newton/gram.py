@@ -22,10 +22,14 @@ from trueline.losses import Loss, Squared
 from trueline.solvers.coordinate_descent.gram import RestrictedGram
 from trueline.solvers.coordinate_descent.terms import Terms
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.newton.dense.approach import approach, run_steps
-from trueline.solvers.newton.dense.descent import sample_tells
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.descent import approach, run_steps, sample_tells
+from trueline.solvers.newton.dense.rows import (
+    FollowingGram,
+    StandardRows,
+    derivatives,
+    derivatives_along,
+    rowwise,
+)
 
 __all__ = ["ProximalDescent", "proximal_start", "standard_terms"]
 

@@ -17,13 +17,23 @@ from trueline.certificates.duality import certify_dual
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    iteration_seconds,
+    run,
+)
 from trueline.solvers.coordinate_descent.terms import Terms, penalty_terms
-from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.newton.dense.approach import approach, continuation_notes
-from trueline.solvers.newton.dense.proof import better_by_curvature
+from trueline.solvers.newton.dense.descent import approach, continuation_notes
 from trueline.solvers.newton.dense.rows import StandardRows
+from trueline.solvers.newton.dense.scale import better_by_curvature
 from trueline.solvers.newton.solver import constant_model, require_ordinary
 from trueline.solvers.proximal_newton.gram import ProximalDescent, proximal_start, standard_terms
 from trueline.solvers.proximal_newton.multipliers import settled_multipliers

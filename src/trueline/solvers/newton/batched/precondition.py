@@ -20,7 +20,7 @@ of each problem is its own Hessian in the r leading directions and the intercept
 proportion to h_i, and a + lambda_j sum_i h_i in the other directions. U is found once, and a factor
 is of r + 1 columns only. (Deflation and spectral preconditioning: G. H. Golub, C. F. Van Loan,
 "Matrix Computations", 4th ed., section 11.5; rows by their curvature:
-:mod:`trueline.solvers.newton.cg.precondition`.)
+:mod:`trueline.solvers.newton.cg.descent`.)
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import weighted_gram
-from trueline.numerics.threads import run_strands
-from trueline.solvers.newton.batched.rows import Batch
-from trueline.solvers.newton.batched.vectors import advance, turn
-from trueline.solvers.newton.cg.precondition import drawn_rows
+from trueline.solvers.newton.batched.rows import Batch, advance, turn
+from trueline.solvers.newton.cg.descent import drawn_rows
 from trueline.solvers.newton.dense.descent import Factor
 
 __all__ = ["Preconditioner", "coupled_hessian", "make_preconditioner"]

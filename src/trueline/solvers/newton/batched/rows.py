@@ -3,6 +3,10 @@ r"""The losses of many problems, and products of their rows with their vectors.
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
 scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
 serves all of them.
+
+Steps of conjugate gradients for many problems whose vectors lie side by side, shape (m, p, k).
+
+Short vectors are left to NumPy; long ones are worth compiled code, which reads each of them once.
 """
 
 from __future__ import annotations
@@ -19,10 +23,10 @@ from numpy.typing import NDArray
 from trueline.certificates.tangent_sums import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
-from trueline.numerics.threads import run_strands
-from trueline.solvers.newton.batched.vectors import dots
+from trueline.numerics.blas import run_strands
+from trueline.numerics.jit import kernel
 
-__all__ = ["Batch", "SharedRows"]
+__all__ = ["Batch", "SharedRows", "advance", "dots", "turn"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -328,3 +332,72 @@ class Batch:
 def _flat(V: Array) -> Array:
     """(m, p, k) as (m, p k)."""
     return np.ascontiguousarray(V).reshape(len(V), -1)
+
+
+# Numbers from which on compiled code pays.
+_LONG = 30_000
+
+
+def dots(A: Array, B: Array) -> Array:
+    """Inner products of the vectors, of shape (p, k)."""
+    if A.size < _LONG:
+        return np.asarray(np.einsum("dpk,dpk->pk", A, B))
+    return _compiled_dots(
+        *(np.ascontiguousarray(part).reshape(len(part), -1) for part in (A, B))
+    ).reshape(A.shape[1:])
+
+
+def advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
+    """D + step P and R - step image, in place."""
+    if P.size < _LONG:
+        D += step * P
+        R -= step * image
+        return
+    lengths = np.ascontiguousarray(np.broadcast_to(step, P.shape[1:])).ravel()
+    _compiled_advance(lengths, *(_same_memory(part) for part in (P, image, D, R)))
+
+
+def turn(ratio: Array, M: Array, P: Array) -> None:
+    """M + ratio P, in place of P."""
+    if P.size < _LONG:
+        P *= ratio
+        P += M
+        return
+    lengths = np.ascontiguousarray(np.broadcast_to(ratio, P.shape[1:])).ravel()
+    _compiled_turn(lengths, _same_memory(M), _same_memory(P))
+
+
+def _same_memory(A: Array) -> Array:
+    """The same memory as (m, p k)."""
+    assert A.flags.c_contiguous  # what is written into a copy would be lost
+    return A.reshape(len(A), -1)
+
+
+@kernel(reassociate=True)
+def _compiled_dots(A: Array, B: Array) -> Array:
+    """sum_j a_jt b_jt for every t."""
+    m, k = A.shape
+    out = np.zeros(k)
+    for j in range(m):
+        for t in range(k):
+            out[t] += A[j, t] * B[j, t]
+    return out
+
+
+@kernel(reassociate=True)
+def _compiled_advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
+    """D += step P, R -= step image."""
+    m, k = P.shape
+    for j in range(m):
+        for t in range(k):
+            D[j, t] += step[t] * P[j, t]
+            R[j, t] -= step[t] * image[j, t]
+
+
+@kernel(reassociate=True)
+def _compiled_turn(ratio: Array, M: Array, P: Array) -> None:
+    """P = ratio P + M."""
+    m, k = P.shape
+    for j in range(m):
+        for t in range(k):
+            P[j, t] = ratio[t] * P[j, t] + M[j, t]

@@ -31,11 +31,15 @@ of a point close by is almost as good, and each step is a fixed share r of the o
 Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
 uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
 Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
+
+Several steps at once: until they promise little, and along losses that bend less and less.
+
+Intercepts that are best for given coefficients, as exactly as double precision allows.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +47,27 @@ from scipy.linalg import blas, lapack
 
 from trueline.losses import Loss
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.newton.dense.approach import approach, run_steps
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.rows import (
+    FollowingGram,
+    StandardRows,
+    derivatives,
+    derivatives_along,
+    rowwise,
+)
+from trueline.wording import counted
 
-__all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]
+__all__ = [
+    "Descent",
+    "Factor",
+    "Steps",
+    "approach",
+    "best_levels",
+    "continuation_notes",
+    "curvature_basis",
+    "run_steps",
+    "sample_tells",
+    "starting_point",
+]
 
 Array = NDArray[np.float64]
 
@@ -381,3 +401,98 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
         if value < least:
             best, least = point, value
     return best
+
+
+# Fewer rows that bend than this for each coefficient: the loss is approached by eased ones.
+_BENDING_EACH, _MOST_STAGES, _FALL, _EASED_DECREASE = 2, 60, 0.2, 1e-14
+_MOST_STEPS = 30
+
+
+class Steps(Protocol):
+    """A method that goes on step by step, with any loss."""
+
+    rows: StandardRows
+    y: Array
+    z: Array
+    decrease: float
+
+    @property
+    def objective(self) -> float:
+        """Where it is."""
+
+    def use(self, loss: Loss) -> None:
+        """Go on with another loss."""
+
+    def step(self) -> float:
+        """Move; the length of the step."""
+
+
+def approach(descent: Steps, loss: Loss) -> int:
+    """Continuation: where few rows have curvature, start with smoothed losses, less and less so.
+
+    This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
+    Huber's loss lie on a path made of straight pieces.
+
+    Returns how many smoothed losses were minimised.
+    """
+    p = descent.rows.count
+    if not loss.kinks:  # such a loss bends everywhere
+        return 0
+    if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
+        return 0
+    size = float(np.median(np.abs(descent.z - descent.y)))
+    count = 0
+    for _ in range(_MOST_STAGES):
+        eased = loss.eased(size)
+        if eased == loss or size == 0.0:
+            break
+        descent.use(eased)
+        run_steps(descent, _EASED_DECREASE)
+        size *= _FALL
+        count += 1
+    descent.use(loss)
+    return count
+
+
+def continuation_notes(count: int) -> list[str]:
+    """What to say of a continuation along so many smoothed losses."""
+    return [f"continuation: {counted(count, 'step')} with a smoothed loss first"] if count else []
+
+
+def run_steps(descent: Steps, enough: float) -> None:
+    """Steps until the next one promises too little."""
+    for _ in range(_MOST_STEPS):
+        if descent.decrease <= enough * descent.objective or descent.step() == 0.0:
+            break
+
+
+_STEPS = 6
+
+
+def best_levels(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
+    """What to add to the scores of all rows so that sum_i s_i l'_i vanishes: Newton's method.
+
+    Parameters
+    ----------
+    loss : Loss
+    target, Z : arrays of shape (n, k)
+        Targets and scores; close to the minimum already.
+    s : array of shape (n,)
+        Weights.
+    """
+    k = Z.shape[1]
+    shift, units = np.zeros(k), np.eye(k)
+    u = loss.gradient(target, Z)
+    slope = s @ u
+    for _ in range(_STEPS):
+        if np.abs(slope).max() <= 4 * _EPS * float((s @ np.abs(u)).max()):
+            break
+        bending = loss.bending(target, Z + shift)
+        H = np.stack([s @ loss.bend(bending, unit[None, :]) for unit in units])
+        ahead = shift - np.linalg.lstsq(H, slope, rcond=1e-12)[0]
+        u = loss.gradient(target, Z + ahead)
+        after = s @ u
+        if not np.abs(after).max() < 0.5 * np.abs(slope).max():
+            break
+        shift, slope = ahead, after
+    return shift

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trueline.certificates.duality import certify_dual
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor
 from trueline.solvers.piecewise_linear.interior_point.interior import InteriorPoint, minimum_on_face
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex, independent_kinks

@@ -34,8 +34,8 @@ from trueline.certificates.duality import certify_duality
 from trueline.design import SparseDesign
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
+from trueline.solvers.base import Monitor
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise_linear.interior_point.compressed import CompressedProgram
 from trueline.solvers.piecewise_linear.interior_point.interior import factor_lifted, solve_factored
 from trueline.solvers.piecewise_linear.interior_point.kernels import ramped, step_length
