@@ -3,9 +3,9 @@ r"""The columns of a sparse design: what coordinate methods need of them.
 Everything works on the compressed columns as they are: columns that were chosen are a list of
 their numbers, not a copy. Centring is implicit, v_i.v_j = x_i^T S x_j - W m_i m_j.
 
-Which correlations can have become large: a column need not be read to know that it has not.
-
-A column x whose correlation with a residual r_0 is known has, with any other residual r,
+Which correlations can have become large (:class:`Reach`): a column need not be read to know that
+its correlation has not. A column x whose correlation with a residual r_0 is known has, with any
+other residual r,
 
     abs(x.r) <= abs(x.r_0) + min(||x|| ||r - r_0||, ||x||_1 max_i abs(r_i - r_0i)).
 

@@ -1,9 +1,9 @@
-"""Products of a large sparse matrix with one vector and sums of its squares, on all threads.
+"""Products of a large sparse matrix with vectors and sums of its squares, on all threads.
 
 The compressed axis is cut into strands of about as many entries each. The cuts depend on the data
 alone, so that sums do not change with the number of threads.
 
-Products of sparse rows with the vectors of several problems, in one pass over the entries.
+Products of sparse rows with the vectors of several problems take one pass over the entries:
 
     image_t = sum_i h_it z_it x_i,      total_t = sum_i h_it z_it,      z_it = x_i.v_t + level_t
 

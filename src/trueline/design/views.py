@@ -1,11 +1,13 @@
-"""A design seen through centring and scaling, without touching the numbers.
+"""Designs seen through other designs, without touching the numbers: standardised, and augmented.
+
+Centring and scaling:
 
 V = (X - 1 c^T) diag(t)
 
 V W   = X (t W) - 1 (c.t W)
 V^T U = t (X^T U - c 1^T U)
 
-A design with one more column that is constant: [X, c 1], without a copy of X.
+One more column that is constant: [X, c 1], without a copy of X.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of BLAS and LAPACK that NumPy does not offer in the form that is needed here.
+"""BLAS and LAPACK in the form that is needed here, and the threads over them.
 
 G += A^T A for a block of rows, on one triangle, in place, without the interpreter's lock: NumPy's
 ``A.T @ A`` fills both triangles of a new matrix each time, SciPy's ``dsyrk`` keeps the lock. SciPy
@@ -8,13 +8,11 @@ ctypes it lets other threads run. Where that is not possible NumPy does the work
 Singular values where LAPACK's divide and conquer (gesdd, which NumPy calls) gives up, as it does on
 some matrices with many equal rows and columns: QR iterations (gesvd) take longer, and do not.
 
-One small thread pool of our own, over single-threaded BLAS.
-
-Two threads that each run single-threaded BLAS on row blocks form a Gram matrix nearly twice as
-fast as one call of a threaded BLAS, because every block is read from memory once and stays in
-cache. Work is cut into a number of strands that depends on the data alone, each strand runs its
-blocks in order, and the strands' results are folded in order: the answer does not depend on the
-number of threads.
+There is one small thread pool of our own, over single-threaded BLAS. Two threads that each run
+single-threaded BLAS on row blocks form a Gram matrix nearly twice as fast as one call of a threaded
+BLAS, because every block is read from memory once and stays in cache. Work is cut into a number of
+strands that depends on the data alone, each strand runs its blocks in order, and the strands'
+results are folded in order: the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations

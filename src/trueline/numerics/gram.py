@@ -1,13 +1,10 @@
 """Weighted sums over rows of products of columns, from which every squared loss starts.
 
 Two ways lead there: tiles in registers (:mod:`trueline.numerics.gram_tiles`), compiled by Numba and
-worth its import for large data on machines with wide vectors, and BLAS on row blocks
-(:mod:`trueline.numerics.gram`) everywhere else. Which one is taken depends on the shape and
-the machine alone, not on the number of threads, the layout in memory or what ran before.
-
-Sums over rows by BLAS: row blocks that fit a cache, single-threaded syrk on each.
-
-How the rows of a dense matrix are cut for the threads, and what is summed over them.
+worth its import for large data on machines with wide vectors, and everywhere else BLAS: row blocks
+that fit a cache, single-threaded syrk on each. Which one is taken depends on the shape and the
+machine alone, not on the number of threads, the layout in memory or what ran before. How the rows
+are cut for the threads is decided here too.
 """
 
 from __future__ import annotations

@@ -13,10 +13,6 @@ Every entry of the result is the same sum in the same order, whatever the number
 memory layout or the neighbouring columns: rows of a block one after the other with fused
 multiply-adds, blocks of a segment one after the other, then segments, then strands.
 
-Importing this module imports Numba.
-
-Vector instructions for Numba kernels: fetch, scale, multiply-add on whole registers.
-
 Numba turns loops into vector code where LLVM finds a way; the inner loop of a matrix product, with
 its two dozen running sums in registers, it does not find. Here the few operations are written down
 as LLVM instructions on vectors of :func:`lanes` doubles, which LLVM maps to the registers of the

@@ -1,6 +1,6 @@
 """Solvers: ways to the minimum, one per file, and the loop that the iterative ones share.
 
 In: a problem, options and a monitor. Out: a Solution with its proof. ``registry`` lists the
-solvers, ``base`` says what one is, ``costs`` what the planner expects of it; the folders are named
-by method.
+solvers, ``base`` says what one is, what things cost and how iterations go, ``transformed`` solves a
+problem as another one; the folders are named by method.
 """

@@ -1,15 +1,13 @@
 """What a solver is: what it needs, what it would cost, and how it solves.
 
-What things cost on an ordinary machine, from which the planner estimates seconds.
+**Costs** of things on an ordinary machine, from which the planner estimates seconds, were measured
+on two cores of a current server processor, and fitted to all solvers on the problems of the
+benchmark ``regret``. Only ratios matter for the choice of a solver; that benchmark tells how good
+the choice is, and how far each estimate is from the truth.
 
-Measured on two cores of a current server processor, and fitted to all solvers on the problems of
-the benchmark ``regret``. Only ratios matter for the choice of a solver; that benchmark tells how
-good the choice is, and how far each estimate is from the truth.
-
-The one loop: it owns iteration, time, stopping, callbacks, trace and status.
-
-An iterative solver supplies an :class:`Iteration`: ``step`` advances it by one iteration,
-``progress`` evaluates where it stands. Everything else happens here, once.
+**The loop** of iterative solvers owns iteration, time, stopping, callbacks, trace and status. An
+iterative solver supplies an :class:`Iteration`: ``step`` advances it by one iteration, ``progress``
+evaluates where it stands. Everything else happens here, once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-r"""More columns than rows: the same problem with as many coefficients as there are rows.
+r"""Problems that are solved as other problems: fewer columns, columns alike, targets one by one.
+
+**More columns than rows**: the same problem with as many coefficients as there are rows.
 
 Where all coefficients of a target are penalised alike, the best ones lie in the span of the
 (centred) rows. With the rows' orthonormal basis Q from X_c^T = Q R,
@@ -9,7 +11,7 @@ so that v is the answer for the rows r_i of R^T, as square as there are rows. No
 are the same, and so is every gap. (The representer theorem: G. Kimeldorf, G. Wahba, "Some results
 on Tchebycheffian spline functions", J. Math. Anal. Appl. 33 (1971) 82-95.)
 
-Columns of very different size: the same problem with columns alike.
+**Columns of very different size**: the same problem with columns alike.
 
 With the means m_j of the columns and their sizes t_j about them,
 
@@ -19,9 +21,9 @@ and a penalty a_j |w_j| + c_j/2 w_j^2 is (a_j/t_j) |v_j| + (c_j/t_j^2)/2 v_j^2. 
 are the same; what differs is how many digits steps and stopping rules see. Sparse columns are not
 centred, which would cost them their zeros.
 
-Targets that have nothing to do with each other, one after the other.
+**Targets that have nothing to do with each other** are solved one after the other.
 
-Columns that depend on others, where no penalty tells them apart: the answer of least norm.
+**Columns that depend on others**, where no penalty tells them apart: the answer of least norm.
 
 Without a penalty the objective knows the scores X w + b alone. Where the (centred) columns are
 dependent, many coefficients have the same scores, and the one of least norm ||w|| is returned, as

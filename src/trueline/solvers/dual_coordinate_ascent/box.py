@@ -1,11 +1,10 @@
-"""Coordinate descent on the dual of losses whose conjugate is quadratic on an interval.
+"""Coordinate ascent on the dual of losses whose conjugate is quadratic on an interval.
 
 The formulas are in :mod:`trueline.solvers.dual_coordinate_ascent.solver`, those of a step in
 :mod:`trueline.solvers.dual_coordinate_ascent.kernels`.
 
-Conjugate gradients on the face of the box where the dual variables have settled.
-
-Coordinate descent soon tells which variables end at a bound or at the kink, and then improves the
+Where the dual variables have settled, conjugate gradients go on, on their face of the box.
+Coordinate ascent soon tells which variables end at a bound or at the kink, and then improves the
 others by a fixed factor each sweep. On their face the function is quadratic,
 
     f(beta + delta) = f(beta) + g.delta + 1/2 || sum_i delta_i x_i ||^2 + sum_i h_i/2 delta_i^2,
@@ -15,8 +14,6 @@ Where a step leaves the face it is clipped to it, and what remains is followed t
 it: the function never rises. (J. J. More and G. Toraldo, "On the solution of large quadratic
 programming problems with bound constraints", SIAM J. Optim. 1 (1991) 93-113, alternate between
 gradient projection and conjugate gradients in this way; sweeps are our projection.)
-
-What is compiled of faces: kinds of variables; conjugate gradients on few compressed rows.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ What a sweep sees of the gap, as it stands when a row is visited, is the sum of
     max over b in [low, high] of ((t_i - x_i.w) b - e_i abs(b) - h_i/2 b^2)
         - (t_i - x_i.w) beta_i + e_i abs(beta_i) + h_i/2 beta_i^2.
 
-Sweeps over rows, each of which moves the dual variables of all its classes to their best place.
+Sweeps for the multiclass hinge move the dual variables of all classes of a row at once:
 
     minimise over beta    1/2 sum_k || sum_i beta_ik x_i ||^2 - sum_i beta_i,y_i
     with                  sum_k beta_ik = 0,    beta_ik <= c_i [k = y_i]
@@ -36,8 +36,6 @@ theta falls from infinity, the classes leave their bounds in the order of t_k = 
 the first r of them free, r theta = sum of their t_k - a c_i (K. Crammer and Y. Singer, J. Mach.
 Learn. Res. 2 (2001), section 6; S. S. Keerthi et al., "A sequential dual method for large scale
 multi-class linear SVMs", KDD 2008).
-
-A last constant entry of every row is passed apart.
 """
 
 from __future__ import annotations

@@ -22,8 +22,6 @@ half of what it is in both directions together,
 and what the sweep sees of it tells how fast the gap falls. An intercept asks for
 sum_i y_i c_i q_i = 0: as in :mod:`trueline.solvers.dual_coordinate_ascent.solver` a constant column
 stands for its distance from a centre, which follows after every sweep.
-
-Compiled sweeps over the dual of logistic regression; the formulas are in ``entropy``.
 """
 
 from __future__ import annotations

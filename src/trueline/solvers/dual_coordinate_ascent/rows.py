@@ -1,11 +1,11 @@
 """The rows of a design as the kernels of this package take them, and products with some of them.
 
-Sparse columns without any entry: their coefficients are zero, and the rest is solved alone.
+:class:`DualIteration` is what coordinate ascent on the dual shares, whatever the conjugate: rows,
+centre, stopping.
 
-Words that do not occur have no gradient: with a penalty a/2 w_j^2 the best w_j is zero, and V_j = 0
-adds nothing to the dual. Objective and gap are those of the other columns.
-
-What coordinate descent on the dual shares, whatever the conjugate: rows, centre, stopping.
+Sparse columns without any entry are left out (:func:`solve_on_columns`). Words that do not occur
+have no gradient: with a penalty a/2 w_j^2 the best w_j is zero, and V_j = 0 adds nothing to the
+dual. Objective and gap are those of the other columns.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Rows:
             self._sweep = kernels.sweep_dense
 
     def sweep(self, *state: Any) -> tuple[int, float, float]:
-        """One sweep of coordinate descent."""
+        """One sweep of coordinate ascent."""
         return self._sweep(*self._parts, self.constant, *state)
 
     @property
@@ -101,7 +101,7 @@ class Rows:
         return data, indices, starts
 
     def class_sweep(self, *state: Any) -> tuple[int, float]:
-        """One sweep of coordinate descent on the multipliers of several classes."""
+        """One sweep of coordinate ascent on the multipliers of several classes."""
         is_dense = len(self._parts) == 1
         sweep: Callable[..., tuple[int, float]] = kernels.class_sweep_sparse
         if is_dense:

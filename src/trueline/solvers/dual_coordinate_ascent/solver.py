@@ -1,4 +1,6 @@
-r"""Coordinate descent on the dual: rows are visited one by one, and each costs its non-zeros.
+r"""Coordinate ascent on the dual: rows are visited one by one, and each costs its non-zeros.
+
+The dual is written with the opposite sign, as a function to be minimised.
 
 With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i with
 beta_i = -s_i u_i / a for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2
@@ -15,11 +17,9 @@ for its distance from a centre, b = centre + k w_last, and the centre follows af
 Where it rests, w_last = k sum_i beta_i is zero. Dense columns are centred: with an intercept that
 changes nothing but the number of sweeps.
 
-Coordinate descent on the dual of the multiclass hinge: all classes of a row at once.
-
-With the penalty a/2 ||W||^2 the optimal coefficients are W = sum_i x_i beta_i^T with
-beta_i = -s_i u_i / a for the derivatives u_i of the loss. Intercepts are found by multipliers, as
-in :mod:`trueline.solvers.dual_coordinate_ascent.solver`.
+Of the multiclass hinge all classes of a row are moved at once. With the penalty a/2 ||W||^2 the
+optimal coefficients are W = sum_i x_i beta_i^T with beta_i = -s_i u_i / a for the derivatives u_i
+of the loss. Intercepts are found by multipliers too.
 """
 
 from __future__ import annotations

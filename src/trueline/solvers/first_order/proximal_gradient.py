@@ -1,4 +1,6 @@
-r"""FISTA: accelerated proximal gradient steps, restarted when momentum points the wrong way.
+r"""Gradient steps with all rows: FISTA, and gradient descent as the textbook writes it.
+
+FISTA takes accelerated proximal gradient steps, restarted when momentum points the wrong way.
 
     minimise  f(w, b) + p(w),      f smooth, p with an exact proximal step
 
@@ -20,7 +22,7 @@ X_c). The eigenvalue is estimated from below; a step that breaks
 
 which implies the descent inequality of any such loss, is repeated with a larger L.
 
-Batch gradient descent, as the textbook writes it.
+Batch gradient descent takes the steps
 
     w  <-  w - eta (X^T S l'(X w + b) + grad penalty(w))
     b  <-  b - eta sum_i s_i l'(x_i.w + b)

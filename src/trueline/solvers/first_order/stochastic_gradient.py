@@ -29,9 +29,8 @@ One iteration of the loop is one epoch. Two ways through an epoch give the same 
 rounding: compiled single-row steps for squared loss with at most a ridge penalty, where a sparse
 row costs only its non-zeros, and plain NumPy steps for every other smooth loss and penalty.
 
-Compiled epochs of single-row steps for 1/2 (z - y)^2 with a ridge penalty, one target.
-
-Each step shrinks all coefficients and adds a multiple of one row:
+Each compiled step for 1/2 (z - y)^2 with a ridge penalty shrinks all coefficients and adds a
+multiple of one row:
 
     w  <-  shrink_t w - eta_t share_i (x_i.w + b - y_i) x_i
 

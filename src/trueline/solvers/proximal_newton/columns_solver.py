@@ -29,7 +29,7 @@ from trueline.solvers.base import (
     run,
 )
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.newton.dense.scale import better_by_curvature
+from trueline.solvers.newton.dense.descent import better_by_curvature
 from trueline.solvers.newton.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.solvers.proximal_newton.columns import ColumnDescent
 from trueline.solvers.transformed import (

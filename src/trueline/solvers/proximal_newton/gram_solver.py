@@ -31,9 +31,8 @@ from trueline.solvers.base import (
     run,
 )
 from trueline.solvers.coordinate_descent.terms import Terms, penalty_terms
-from trueline.solvers.newton.dense.descent import approach, continuation_notes
+from trueline.solvers.newton.dense.descent import approach, better_by_curvature, continuation_notes
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.newton.dense.scale import better_by_curvature
 from trueline.solvers.newton.solver import constant_model, require_ordinary
 from trueline.solvers.proximal_newton.gram import ProximalDescent, proximal_start, standard_terms
 from trueline.solvers.proximal_newton.multipliers import settled_multipliers

@@ -21,9 +21,8 @@ an l of its group; the largest excess is the violation that the solvers bring be
 does (Fan, Chen, Lin, "Working set selection using second order information for training support
 vector machines", JMLR 6, 2005).
 
-From a tolerance to rounding: the free multipliers are the solution of linear equations.
-
-Once it is known which multipliers rest at a bound, the others solve, with a threshold b per group,
+From a tolerance to rounding the free multipliers are the solution of linear equations. Once it is
+known which multipliers rest at a bound, the others solve, with a threshold b per group,
 
     K_FF delta + b = t - f - eps sign(beta)   on the free ones,     sum delta = 0,
 

@@ -3,13 +3,13 @@
 What is known of the classes gives the constant to start from and the bound that ends the steps;
 proofs are made from sums over the rows, for all problems at once.
 
-Newton's method for one problem on few columns, compiled as a whole.
+Newton's method for one problem,
 
-    minimise over v     sum_i s_i l(y_i, a_i.v) + a/2 sum_{j < d} v_j^2
+    minimise over v     sum_i s_i l(y_i, a_i.v) + a/2 sum_{j < d} v_j^2,
 
-Rows are stored column by column, ``A[j, i] = a_ij``; a constant column, if there is one, is the
-last, and is not penalised. A problem of 1,500 rows and 16 columns takes less time here than calls
-of NumPy for its steps would.
+is compiled as a whole. Rows are stored column by column, ``A[j, i] = a_ij``; a constant column, if
+there is one, is the last, and is not penalised. A problem of 1,500 rows and 16 columns takes less
+time here than calls of NumPy for its steps would.
 
 Hessians are summed in single precision, of columns scaled to the same size, unless a pivot of the
 Cholesky factor says that digits are missing: steps need few of them. Gradients are exact.

@@ -2,11 +2,10 @@ r"""The losses of many problems, and products of their rows with their vectors.
 
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
 scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
-serves all of them.
+serves all of them, and where rows count in few of the problems, one for each stretch of them.
 
-Steps of conjugate gradients for many problems whose vectors lie side by side, shape (m, p, k).
-
-Short vectors are left to NumPy; long ones are worth compiled code, which reads each of them once.
+Vectors of the steps of conjugate gradients lie side by side. Short vectors are left to NumPy; long
+ones are worth compiled code, which reads each of them once.
 """
 
 from __future__ import annotations

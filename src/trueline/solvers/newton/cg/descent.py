@@ -8,7 +8,7 @@ in the norm of the preconditioner: convergence is faster than linear (R. S. Demb
 T. Steihaug, "Inexact Newton methods", SIAM J. Numer. Anal. 19 (1982) 400-408). t minimises P along
 the step. The preconditioner is renewed when conjugate gradients took longer than they should.
 
-Approximate inverses of the Hessian, target by target.
+The preconditioner is an approximate inverse of the Hessian, target by target:
 
     H_t = sum_i h_it [x_i, 1] [x_i, 1]^T + A,        h_it = s_i times the diagonal of the curvature
 

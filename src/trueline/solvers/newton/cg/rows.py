@@ -8,10 +8,9 @@ rows give, and back.
 Where that is done block by block, scores and slopes are kept target by target (column-major): sums
 over the targets of a row, as those of the softmax, then run along vectors.
 
-The Hessian of the softmax, one block of rows after the other, without the interpreter.
-
-Blocks of few targets are so small that calls from the interpreter cost as much as the products, and
-make threads wait for each other: this takes half the time.
+The Hessian of the softmax is compiled, one block of rows after the other. Blocks of few targets are
+so small that calls from the interpreter cost as much as the products, and make threads wait for
+each other: this takes half the time.
 """
 
 from __future__ import annotations

@@ -32,20 +32,24 @@ Hessian is kept as long as a further step of it is going to be enough. The first
 uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
 Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
 
-Several steps at once: until they promise little, and along losses that bend less and less.
-
-Intercepts that are best for given coefficients, as exactly as double precision allows.
+:func:`approach` takes several steps at once along losses that bend less and less (continuation),
+:func:`best_levels` finds the best intercepts for given coefficients as exactly as double precision
+allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from trueline.certificates.base import Certificate
+from trueline.certificates.curvature import certify_curvature
 from trueline.losses import Loss
+from trueline.problem import Problem
 from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.rows import (
     FollowingGram,
@@ -62,6 +66,7 @@ __all__ = [
     "Steps",
     "approach",
     "best_levels",
+    "better_by_curvature",
     "continuation_notes",
     "curvature_basis",
     "run_steps",
@@ -496,3 +501,41 @@ def best_levels(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
             break
         shift, slope = ahead, after
     return shift
+
+
+# Hessians of more columns cost more than their proofs are worth.
+_MOST_COLUMNS = 500
+# Gaps that need no second proof, relative to the objective.
+_GOOD = 1e-9
+
+
+def better_by_curvature(
+    problem: Problem, found: Certificate, rows: StandardRows | None = None
+) -> Certificate:
+    """A certificate, or that of the same point by curvature, where this says more.
+
+    No scale of the columns can harm it, but it needs the Hessian of all of them.
+    """
+    loss = problem.loss.capabilities
+    is_single = problem.n_targets == 1 or "coupled" not in loss
+    if found.gap <= _GOOD * abs(found.objective) or not (is_single and "curvature" in loss):
+        return found
+    if problem.n_features > _MOST_COLUMNS or "elastic" not in problem.penalty.capabilities:
+        return found
+    W, b = found.coef, found.intercept
+    rows = rows or StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
+    curvatures = np.broadcast_to(problem.penalty.curvature, W.shape)
+    if not (np.delete(curvatures, rows.kept, axis=0) > 0).all():
+        return found
+    scores, pairs, curved = problem.scores(W, b), [], []
+    held = np.arange(len(rows.kept))
+    for t in range(problem.n_targets):
+        curved.append(problem.loss.of_target(t).curvature(problem.target[:, t], scores[:, t]))
+        H = rows.gram_of(rows.weights * curved[t])
+        H[held, held] += curvatures[rows.kept, t] / rows.scale[rows.kept] ** 2
+        pairs.append(curvature_basis(rows, Factor(H), curvatures[:, t]))
+    nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
+    spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+    bent = np.stack(curved, axis=1)
+    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, spread, bent)
+    return proof if proof is not None and proof.gap < found.gap else found

@@ -9,13 +9,12 @@ means are so far from zero that subtracting them from finished sums would cost d
 standardised copy made. Columns without spread, and those that depend on others where no penalty
 tells them apart, are left out.
 
-Functions of rows, evaluated in pieces that stay in a cache, a few threads at a time.
+Functions of rows are evaluated in pieces that stay in a cache, a few threads at a time.
 
-A weighted Gram matrix that follows its weights.
-
-After a few steps of Newton's method few rows still change the piece of their loss that they are on.
-H(h') = H(h) + sum_i (h'_i - h_i) a_i a_i^T needs these rows only. Rows taken out leave rounding
-behind, relative to the largest H there was: when too little is left above it, H is formed afresh.
+:class:`FollowingGram` is a weighted Gram matrix that follows its weights. After a few steps of
+Newton's method few rows still change the piece of their loss that they are on. H(h') = H(h) + sum_i
+(h'_i - h_i) a_i a_i^T needs these rows only. Rows taken out leave rounding behind, relative to the
+largest H there was: when too little is left above it, H is formed afresh.
 """
 
 from __future__ import annotations
