@@ -400,7 +400,7 @@ def forgets_the_last_rows(self, rows):
 
 
 def depends_on_threads(self, W):
-    from trueline.numerics.threads import available_threads
+    from trueline.numerics.blas import available_threads
 
     return self.X @ W * (1 + available_threads() * 2.0**-52)
 

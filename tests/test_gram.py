@@ -20,8 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import trueline.numerics.gram as gram
 from trueline.numerics.blas import symmetrised
-from trueline.numerics.gram import second_sums, weighted_gram
-from trueline.numerics.gram.blocks import row_strands, sums_by_blocks
+from trueline.numerics.gram import row_strands, second_sums, sums_by_blocks, weighted_gram
 
 EPS = np.finfo(float).eps
 needs_tiles = pytest.mark.skipif(not gram._tiles_run_here(), reason="no compiled vectors here")
@@ -31,7 +30,7 @@ ENGINES = ["blocks", pytest.param("tiles", marks=needs_tiles)]
 def engine_named(name):
     if name == "blocks":
         return sums_by_blocks
-    from trueline.numerics.gram.tiles import sums_by_tiles
+    from trueline.numerics.gram_tiles import sums_by_tiles
 
     return sums_by_tiles
 
@@ -285,7 +284,7 @@ def test_symmetrised_reads_the_lower_triangle_only():
     ],
 )
 def test_lanes_follow_the_processor(target, lanes):
-    from trueline.numerics.gram.vectors import lanes_of
+    from trueline.numerics.gram_tiles import lanes_of
 
     assert lanes_of(target) == lanes
 
@@ -312,7 +311,7 @@ def test_tiles_are_for_large_work(shape, once, repeatedly, compiled):
 
 @needs_tiles
 def test_large_work_goes_to_the_tiles(monkeypatch):
-    from trueline.numerics.gram import tiles
+    from trueline.numerics import gram_tiles as tiles
 
     shapes = []
     original = tiles.sums_by_tiles
@@ -333,7 +332,7 @@ def test_large_work_goes_to_the_tiles(monkeypatch):
 def test_blas_takes_over_where_tiles_do_not_run(reason, monkeypatch):
     import numba
 
-    from trueline.numerics.gram import tiles
+    from trueline.numerics import gram_tiles as tiles
 
     monkeypatch.delenv("TRUELINE_PURE_PYTHON", raising=False)
     if reason == "pure Python":
@@ -374,7 +373,7 @@ def test_narrower_vectors_give_the_same_bits():
     script = """
 import json
 import numpy as np
-from trueline.numerics.gram.tiles import host_lanes, sums_by_tiles
+from trueline.numerics.gram_tiles import host_lanes, sums_by_tiles
 rng = np.random.default_rng(0)
 X, Y, s = rng.standard_normal((999, 61)), rng.standard_normal((999, 3)), rng.random(999)
 sums = sums_by_tiles(X, Y, s, X[0], [(0, 400), (400, 999)])

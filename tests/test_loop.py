@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from trueline.solution import Status
-from trueline.solvers import loop
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers import base as loop
+from trueline.solvers.base import Iteration, Monitor, Progress, run
 from trueline.trace import Trace
 
 

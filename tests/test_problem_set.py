@@ -12,8 +12,7 @@ from trueline.planner import execute, execute_set, make_plan, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Status
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.registry import SOLVERS
 
 STRENGTHS = (0.01, 1.0, 100.0)

@@ -16,8 +16,7 @@ from trueline.losses import Squared
 from trueline.penalties import L1
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 from trueline.wording import Readable, Text, outline
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from trueline.numerics.threads import available_threads, run_strands, single_threaded_blas
+from trueline.numerics.blas import available_threads, run_strands, single_threaded_blas
 
 
 def blas_threads():

@@ -149,8 +149,7 @@ def measure(shape: Shape, done: tuple[str, ...] = ()) -> None:
 
 def _solve(problem: Problem, name: str, target: float) -> dict[str, Any]:
     """Best time of a few runs, and whether the gap was reached."""
-    from trueline.solvers.base import Options
-    from trueline.solvers.loop import Monitor
+    from trueline.solvers.base import Monitor, Options
     from trueline.solvers.registry import SOLVERS
 
     def once() -> Any:
@@ -184,8 +183,7 @@ def _is_solved(problem: Problem, solution: Solution, name: str, target: float) -
     norm to its tolerance only: there, direct solvers compete among themselves.
     """
     from trueline.solution import Status
-    from trueline.solvers.base import Facts
-    from trueline.solvers.costs import is_rank_deficient
+    from trueline.solvers.base import Facts, is_rank_deficient
     from trueline.solvers.registry import SOLVERS
 
     if is_rank_deficient(Facts.of(problem)) and not problem.design.is_sparse:

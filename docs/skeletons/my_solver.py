@@ -11,10 +11,18 @@ import numpy as np
 from trueline.certificates.choose import Prover
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import GRAM_RATE
+from trueline.solvers.base import (
+    GRAM_RATE,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    run,
+)
 from trueline.solvers.iterative import best_constant, finish, make_prover, target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["Newton"]
 

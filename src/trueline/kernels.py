@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 
 __all__ = [
     "DenseSource",

@@ -16,14 +16,13 @@ import numpy as np
 from trueline.errors import PairingError
 from trueline.guard import Verdict, confirm, judge, judge_by_own, verdict_of
 from trueline.moments import Moments
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Candidate, Plan, _quantity
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers import IndependentColumns, ProximalGradient, is_open
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.loop import Monitor, seen_through
+from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 
 __all__ = [

@@ -238,8 +238,7 @@ def _solved_again(claim, data):
     from trueline.design import as_design
     from trueline.planner import execute, make_plan
     from trueline.problem import Problem
-    from trueline.solvers.base import Options
-    from trueline.solvers.loop import Monitor
+    from trueline.solvers.base import Monitor, Options
 
     try:
         with warnings.catch_warnings():

@@ -87,10 +87,9 @@ from trueline.penalties import L2, NoPenalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
-from trueline.solvers.base import Options
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.coordinate_descent import solver as sets
 from trueline.solvers.least_squares.cholesky import PendingProof
-from trueline.solvers.loop import Monitor
 from trueline.solvers.newton.cg import solver as newton_cg
 from trueline.solvers.registry import SOLVERS
 

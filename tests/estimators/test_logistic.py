@@ -173,8 +173,7 @@ def test_two_classes_are_the_softmax_of_two():
     from trueline.penalties import L2
     from trueline.planner import execute, make_plan
     from trueline.problem import Problem
-    from trueline.solvers.base import Options
-    from trueline.solvers.loop import Monitor
+    from trueline.solvers.base import Monitor, Options
 
     problem = Problem(as_design(X), np.eye(2)[y], Softmax(), L2(1.0))
     solution = execute(problem, make_plan(problem), Options(tol=1e-13), Monitor())

@@ -14,8 +14,7 @@ from trueline.design.base import Accuracy, SecondMoments
 from trueline.losses import as_loss
 from trueline.penalties import as_penalty
 from trueline.problem import Problem
-from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS, missing
 
 

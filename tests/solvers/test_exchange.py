@@ -11,10 +11,9 @@ from trueline.design import as_design
 from trueline.losses import MaximumError
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
-from trueline.solvers.base import Options
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.chebyshev.reference import Reference, Rows
 from trueline.solvers.chebyshev.smoothed import smooth_multipliers
-from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS
 
 

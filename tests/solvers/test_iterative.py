@@ -12,10 +12,9 @@ from trueline.losses import Huber, Squared
 from trueline.penalties import L1, L2, ElasticNet, NonNegative, NoPenalty
 from trueline.problem import Problem
 from trueline.solution import Status
-from trueline.solvers.base import Facts, Options
+from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.first_order.stochastic_gradient import SCHEDULES, step_sizes
 from trueline.solvers.iterative import largest_eigenvalue
-from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 

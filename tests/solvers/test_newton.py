@@ -17,11 +17,9 @@ from trueline.losses import Huber, Squared, SquaredEpsilonInsensitive
 from trueline.penalties import L1, L2, Bounded, ElasticNet, NonNegative, NoPenalty
 from trueline.planner import make_plan
 from trueline.problem import Problem
-from trueline.solvers.base import Options
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.loop import Monitor
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.rows import StandardRows
+from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 

@@ -14,8 +14,7 @@ from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.piecewise_linear.interior_point import targets
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.source import Source

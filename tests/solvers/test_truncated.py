@@ -14,7 +14,7 @@ from trueline import LogisticRegression
 from trueline.design import as_design
 from trueline.losses import Logistic, Softmax
 from trueline.solvers.newton.cg import rows as rows_module
-from trueline.solvers.newton.cg.precondition import Preconditioner, drawn_rows, sampled_rows
+from trueline.solvers.newton.cg.descent import Preconditioner, drawn_rows, sampled_rows
 from trueline.solvers.newton.cg.rows import Rows
 
 

@@ -32,7 +32,7 @@ from trueline.best_subset.node import (
     relaxed,
 )
 from trueline.best_subset.statement import least_of_all, lowered
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.wording import Readable
 
 __all__ = ["Answer", "Found", "SubsetPath", "best_subsets", "carried_down", "search"]

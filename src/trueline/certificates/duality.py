@@ -35,8 +35,8 @@ from trueline.certificates.evaluation import (
     sum_rows,
 )
 from trueline.certificates.unpenalised import Free, is_free, unpenalised
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.design import Accuracy
 from trueline.losses import Loss
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.problem import Problem
 
 __all__ = [

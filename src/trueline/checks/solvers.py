@@ -17,8 +17,7 @@ from trueline.checks.book import EPS, LawBook, assert_at_most, assert_close
 from trueline.checks.planted import KnownProblem
 from trueline.checks.problems import known_problems
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Facts, Options, Solver
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Event, Facts, Monitor, Options, Solver
 from trueline.trace import Trace
 
 __all__ = ["SOLVER_LAWS", "SolverPoints", "check_solver", "claims"]

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from trueline.design.augmented import AugmentedDesign
 from trueline.design.base import Accuracy, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
-from trueline.design.standardized import StandardizedDesign
+from trueline.design.views import AugmentedDesign, StandardizedDesign
 
 __all__ = [
     "Accuracy",

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
-from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
-from trueline.design.sparse_columns import SparseStore
+from trueline.design.sparse_columns import Reach, SparseStore
 from trueline.design.sparse_rows import ChosenRows
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 
 __all__ = ["Columns", "columns_of", "submatrix"]
 

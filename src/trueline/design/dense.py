@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
-from trueline.numerics.gram import second_sums
-from trueline.numerics.gram.blocks import SMALL_WORK, TINY_WORK, fold, row_strands, rows_per_block
-from trueline.numerics.threads import run_strands, single_threaded_blas
+from trueline.numerics.blas import run_strands, single_threaded_blas
+from trueline.numerics.gram import (
+    SMALL_WORK,
+    TINY_WORK,
+    fold,
+    row_strands,
+    rows_per_block,
+    second_sums,
+)
 
 __all__ = ["DenseDesign"]
 

@@ -87,7 +87,7 @@ class SparseDesign(Design):
         return self._transposed @ U
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
-        from trueline.design.sparse_lanes import curved_product
+        from trueline.design.sparse_products import curved_product
 
         return curved_product(self.rows_as_given, H, V, level)
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from trueline.design.base import Array
 from trueline.design.sparse_columns import Entries, Indices, column_dot, cuts
 from trueline.design.sparse_products import gather, scatter
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 
 __all__ = ["ChosenRows"]
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.gaussian_process.structure import CONSTANT, NOISE, Structure, Term
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 
 __all__ = ["add_covariance", "contract", "covariance", "cross_covariance", "diagonal", "gradients"]
 

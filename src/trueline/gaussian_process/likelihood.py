@@ -34,7 +34,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trueline.gaussian_process.covariance import covariance, gradients
 from trueline.gaussian_process.structure import Structure
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 
 __all__ = ["Likelihood", "generic_likelihood", "repeated_rows", "warn_of_contradictions"]
 

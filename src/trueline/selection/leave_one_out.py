@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.problem import Problem
 from trueline.solvers import Spectrum
 

@@ -14,6 +14,11 @@ from trueline.solvers.iterative import best_constant
 from trueline.solvers.least_squares.active_set import solve_nonnegative
 from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
 from trueline.solvers.least_squares.normal_equations import (
+    MOST_DENSE,
+    curvature_matrix,
+    evidence_at,
+    evidence_from_moments,
+    evidence_from_rows,
     factor_normal_equations,
     orthogonal_complement,
     project,
@@ -21,13 +26,6 @@ from trueline.solvers.least_squares.normal_equations import (
 )
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.solvers.least_squares.qr import solve_by_rows
-from trueline.solvers.least_squares.normal_equations import (
-    MOST_DENSE,
-    curvature_matrix,
-    evidence_at,
-    evidence_from_moments,
-    evidence_from_rows,
-)
 from trueline.solvers.least_squares.spectrum import Spectrum
 from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.firth import solve_firth
@@ -37,11 +35,7 @@ from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, filled, levels
 from trueline.solvers.smo.textbook import solve_textbook
-from trueline.solvers.transformed.independent_columns import (
-    IndependentColumns,
-    is_open,
-    proof_at,
-)
+from trueline.solvers.transformed import IndependentColumns, is_open, proof_at
 
 __all__ = [
     "MOST_DENSE",

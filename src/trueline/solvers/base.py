@@ -1,11 +1,23 @@
-"""What a solver is: what it needs, what it would cost, and how it solves."""
+"""What a solver is: what it needs, what it would cost, and how it solves.
+
+**Costs** of things on an ordinary machine, from which the planner estimates seconds, were measured
+on two cores of a current server processor, and fitted to all solvers on the problems of the
+benchmark ``regret``. Only ratios matter for the choice of a solver; that benchmark tells how good
+the choice is, and how far each estimate is from the truth.
+
+**The loop** of iterative solvers owns iteration, time, stopping, callbacks, trace and status. An
+iterative solver supplies an :class:`Iteration`: ``step`` advances it by one iteration, ``progress``
+evaluates where it stands. Everything else happens here, once.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +25,33 @@ from numpy.typing import NDArray
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import PathSolution, Solution
-from trueline.solvers.loop import Monitor
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.pending import single_solutions
+from trueline.trace import Trace
 
-__all__ = ["Cost", "Facts", "Options", "Solver"]
+__all__ = [
+    "CALL",
+    "GRAM_RATE",
+    "ITERATION",
+    "Callback",
+    "Cost",
+    "Event",
+    "Facts",
+    "Iteration",
+    "Monitor",
+    "Options",
+    "Progress",
+    "Solver",
+    "gram_seconds",
+    "is_rank_deficient",
+    "iteration_seconds",
+    "kernel_seconds",
+    "normal_factor_seconds",
+    "orthogonal_seconds",
+    "refinement_seconds",
+    "run",
+    "seen_through",
+]
 
 
 @dataclass(frozen=True)
@@ -260,3 +294,236 @@ class Solver(ABC):
                 if np.isfinite(solution.coef).all() and np.isfinite(solution.intercept).all():
                     near = solution.coef, solution.intercept
         return [solution for solution in found if solution is not None]
+
+
+#: Multiply-adds per second of a symmetric product X^T X in row blocks on two threads.
+GRAM_RATE = 60e9
+#: Seconds of a solver's fixed work in the interpreter.
+CALL = 6e-4
+#: Seconds of one iteration's fixed work in the interpreter.
+ITERATION = 2e-4
+
+
+def is_rank_deficient(facts: Facts) -> bool:
+    """Whether there are too few rows to determine the coefficients, whatever their values."""
+    return facts.unpenalised and facts.n - facts.fit_intercept < facts.d
+
+
+def gram_seconds(facts: Facts) -> float:
+    """X^T X and X^T Y in row blocks; sparse products are SciPy's, on one thread."""
+    n, d, k = facts.n, facts.d, facts.k
+    if facts.is_sparse:
+        # Each row costs the square of its number of entries, and a little by itself.
+        entries = 9e-9 * facts.nonzeros**2 / max(1, n) + 5e-8 * facts.nonzeros
+        return entries + 5e-7 * n + 8e-9 * d * d + 5e-9 * facts.nonzeros * k
+    return 3e-9 * n * (d + k) + n * d * (d + k) / GRAM_RATE
+
+
+def normal_factor_seconds(d: int, strengths: int) -> float:
+    """Scaling, Cholesky and triangular inverse of d x d, once per strength."""
+    return strengths * (1.6e-8 * d**2 + 3.4e-11 * d**3)
+
+
+def refinement_seconds(facts: Facts) -> float:
+    """Exact residuals and gradients, as often as refinement usually needs them."""
+    size = float(facts.n) * facts.d * facts.k
+    if facts.is_sparse:  # plain residuals instead, and blocks of rows made dense
+        return 1e-7 * facts.n * facts.d + 2e-8 * facts.nonzeros * facts.k
+    return (1.9e-7 if facts.n * facts.d >= 1_000_000 else 3.2e-7) * size
+
+
+def orthogonal_seconds(facts: Facts, *, use_svd: bool) -> float:
+    """Triangular factor of the rows, pivoting or singular values, and the proof from the rows.
+
+    A penalty adds d rows: then the factor is one of d x d, however few rows there are.
+    """
+    n, d = facts.n, facts.d
+    if is_rank_deficient(facts):
+        # Pivoting only finds that singular values are needed; wide designs go there directly.
+        again = 0.0 if use_svd or d > n else 2e-10 * d**3
+        return 1.0e-9 * d * float(n) ** 2 + 8e-10 * float(n) ** 3 + again
+    return facts.strengths * (1.2e-10 * n * d * d + (9e-10 if use_svd else 7e-10) * d**3)
+
+
+def kernel_seconds(facts: Facts) -> float:
+    """X X^T, its factorisation once per strength, and the way back to coefficients."""
+    n, d, k = facts.n, facts.d, facts.k
+    factor = facts.strengths * 1e-11 * float(n) ** 3 + 2.8e-8 * n**2
+    if facts.is_sparse:
+        return factor + 2e-8 * facts.nonzeros**2 / max(1, d) + 3e-8 * facts.nonzeros * k
+    return factor + 2.4e-11 * float(n) ** 2 * d + 1e-8 * n * d + 1e-9 * n * d * k
+
+
+def iteration_seconds(facts: Facts) -> float:
+    """One product with X and one with X^T, and the vectors around them."""
+    n, d, k = facts.n, facts.d, facts.k
+    if facts.is_sparse:
+        return ITERATION + (6e-9 * facts.nonzeros + 3e-8 * (n + d)) * k
+    return ITERATION + (0.9e-9 + 0.2e-9 * k) * n * d + 6e-9 * (n + d) * k
+
+
+Array = NDArray[np.float64]
+
+
+class Progress(NamedTuple):
+    """The objective, and a proven bound on its distance to the optimum (inf if unknown)."""
+
+    objective: float
+    gap: float
+
+
+class Event(NamedTuple):
+    """What callbacks receive after an iteration."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    gap: float
+    seconds: float
+    coef: Array
+    intercept: Array
+
+
+Callback = Callable[[Event], object]
+
+
+@dataclass
+class Monitor:
+    """Who watches a fit.
+
+    Parameters
+    ----------
+    trace : Trace
+        Filled when enabled.
+    callbacks : sequence of callables
+        Each receives an :class:`Event` after every check; returning True stops the fit.
+    time_limit : float
+        Seconds after which the loop stops.
+    """
+
+    trace: Trace = field(default_factory=Trace)
+    callbacks: Sequence[Callback] = ()
+    time_limit: float = math.inf
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether somebody wants to see every iteration."""
+        return self.trace.enabled or bool(self.callbacks)
+
+
+def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, Array]]) -> Monitor:
+    """A monitor whose callbacks see the coefficients that a change of coordinates leads back to."""
+
+    def told(callback: Callback) -> Callback:
+        def tell(event: Event) -> object:
+            W, b = back(event.coef, event.intercept)
+            return callback(event._replace(coef=W, intercept=b))
+
+        return tell
+
+    return replace(monitor, callbacks=[told(callback) for callback in monitor.callbacks])
+
+
+class Iteration(ABC):
+    """The state of an iterative method.
+
+    Attributes
+    ----------
+    coef, intercept : arrays of shape (d, k) and (k,)
+        The current point, valid after :meth:`progress`.
+    is_stalled : bool
+        Set by a method that knows that rounding keeps it from getting any further.
+    is_settled : bool
+        Set by a method whose gradient vanished to the tolerance, where no proof can show it.
+    hands_over : bool
+        Set by a method whose progress has become slow, if another solver is to go on.
+    """
+
+    coef: Array
+    intercept: Array
+    is_stalled: bool = False
+    is_settled: bool = False
+    hands_over: bool = False
+
+    @abstractmethod
+    def step(self) -> None:
+        """Advance by one iteration."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """Evaluate objective and gap at the current point."""
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite ends as DIVERGED
+def run(
+    iteration: Iteration,
+    monitor: Monitor,
+    *,
+    max_iter: int,
+    target_gap: float,
+    check_every: int = 1,
+    patience: int | None = None,
+) -> tuple[Status, int, Progress]:
+    """Iterate until the gap is proven small enough, or something else ends it.
+
+    Parameters
+    ----------
+    iteration : Iteration
+    monitor : Monitor
+    max_iter : int
+    target_gap : float
+        Stop when the proven gap is at or below this value.
+    check_every : int, default=1
+        Progress is evaluated every so many iterations (each one when somebody watches).
+    patience : int, optional
+        Stop as stalled when the gap has not become smaller for that many iterations.
+
+    Returns
+    -------
+    status : Status
+    n_iter : int
+    progress : Progress
+        At the end.
+    """
+    every = 1 if monitor.is_watching else max(1, check_every)
+    start = time.perf_counter()
+    best_gap, best_number = math.inf, 0
+    progress = iteration.progress()
+    monitor.trace.record(iteration=0, objective=progress.objective, gap=progress.gap, seconds=0.0)
+    if progress.gap <= target_gap:
+        return Status.CONVERGED, 0, progress
+    for number in range(1, max_iter + 1):
+        iteration.step()
+        seconds = time.perf_counter() - start
+        late = seconds > monitor.time_limit
+        if number % every and number < max_iter and not late:
+            continue
+        progress = iteration.progress()
+        coef, intercept = iteration.coef, iteration.intercept
+        if monitor.callbacks:  # they may keep what they are given
+            coef, intercept = coef.copy(), intercept.copy()
+        event = Event(number, max_iter, *progress, seconds, coef, intercept)
+        monitor.trace.record(
+            iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
+        )
+        # Every callback hears of every event, also when an earlier one asked to stop.
+        stop = [callback(event) is True for callback in monitor.callbacks]
+        if not math.isfinite(progress.objective):
+            return Status.DIVERGED, number, progress
+        if progress.gap <= target_gap:
+            return Status.CONVERGED, number, progress
+        if iteration.is_settled:
+            return Status.SETTLED, number, progress
+        if iteration.hands_over:
+            return Status.HANDED_OVER, number, progress
+        if any(stop):
+            return Status.STOPPED, number, progress
+        if late:
+            return Status.TIME_LIMIT, number, progress
+        if progress.gap < best_gap:
+            best_gap, best_number = progress.gap, number
+        elif patience is not None and number - best_number >= patience:
+            return Status.STALLED, number, progress
+        if iteration.is_stalled:
+            return Status.STALLED, number, progress
+    return Status.MAX_ITER, max_iter, progress

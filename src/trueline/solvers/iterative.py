@@ -15,9 +15,13 @@ from trueline.design import Design, StandardizedDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts
-from trueline.solvers.costs import (
+from trueline.solvers.base import (
     CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Progress,
     gram_seconds,
     iteration_seconds,
     normal_factor_seconds,
@@ -31,7 +35,6 @@ from trueline.solvers.least_squares.normal_equations import (
     factor_spectrum,
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
-from trueline.solvers.loop import Iteration, Monitor, Progress
 
 __all__ = [
     "ProofSchedule",

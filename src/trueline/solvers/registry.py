@@ -10,14 +10,13 @@ from trueline.solvers.block_coordinate_descent.solver import BlockDescent
 from trueline.solvers.chebyshev.smoothed import SmoothedMaximum
 from trueline.solvers.chebyshev.solver import Exchange, MaximumProgram
 from trueline.solvers.coordinate_descent.solver import CoordinateDescent, GramDescent
-from trueline.solvers.dual_coordinate_ascent.classes import DualClassDescent
 from trueline.solvers.dual_coordinate_ascent.solver import (
-    BalancedDualDescent,
-    DualCoordinateDescent,
-    EntropyDualDescent,
+    BalancedDualAscent,
+    ClassDualAscent,
+    DualCoordinateAscent,
+    LogisticDualAscent,
 )
-from trueline.solvers.first_order.gradient_descent import GradientDescent
-from trueline.solvers.first_order.proximal_gradient import ProximalGradient
+from trueline.solvers.first_order.proximal_gradient import GradientDescent, ProximalGradient
 from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
 from trueline.solvers.least_squares.active_set import ActiveSet
 from trueline.solvers.least_squares.cholesky import Cholesky
@@ -52,10 +51,10 @@ SOLVERS: dict[str, Solver] = {
         HiGHS(),
         NonCrossing(),
         Smoothed(),
-        DualCoordinateDescent(),
-        BalancedDualDescent(),
-        EntropyDualDescent(),
-        DualClassDescent(),
+        DualCoordinateAscent(),
+        BalancedDualAscent(),
+        LogisticDualAscent(),
+        ClassDualAscent(),
         ClassInteriorPoint(),
         Exchange(),
         MaximumProgram(),

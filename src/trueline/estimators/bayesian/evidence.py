@@ -41,7 +41,7 @@ from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarg
 from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem

@@ -25,15 +25,14 @@ from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCo
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.losses import Logistic, Loss, Softmax
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.separate import Separability, separate
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers import solve_firth
-from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS
 
 __all__ = ["LogisticRegression", "firth_plan", "require_binary", "run_firth", "warn_if_separated"]

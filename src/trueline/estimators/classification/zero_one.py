@@ -27,15 +27,14 @@ from trueline.estimators.shared.validation import (
     keep_columns_of,
     validate_data,
 )
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Candidate, Plan
 from trueline.separation.zero_one import Found, Task, local_search, state
 from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, make_ready, search
 from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
-from trueline.solvers.base import Cost, Facts
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Cost, Event, Facts, Monitor
 from trueline.trace import Trace
 from trueline.wording import counted
 

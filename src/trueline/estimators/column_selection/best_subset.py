@@ -43,14 +43,13 @@ from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.shared.validation import checked_rows, numeric_target
 from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA, Criterion
-from trueline.solvers.base import Cost, Facts, Options
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Cost, Event, Facts, Monitor, Options
 from trueline.trace import Trace
 from trueline.wording import counted, relative
 

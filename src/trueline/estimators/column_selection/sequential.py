@@ -28,7 +28,7 @@ from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.shared.report import Explained
 from trueline.estimators.shared.validation import check_array, naming_columns, numeric_target
 from trueline.losses import Squared
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.selection.stepwise.pricing import SCORES, FoldScores

@@ -25,7 +25,7 @@ from trueline.estimators.shared.base import LinearEstimator, Seen, fit_with_call
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.estimators.shared.validation import is_word, new_rows
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA
@@ -41,8 +41,7 @@ from trueline.selection.stepwise import (
     make_terms,
     purpose,
 )
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 from trueline.trace import Trace

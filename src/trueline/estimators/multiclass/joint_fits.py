@@ -41,14 +41,14 @@ from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.precision import exponents_of
 from trueline.moments import Moments
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans, shares_work
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor
 
 __all__ = ["fit_all_rows", "fit_by_class", "fit_margins", "fit_together"]
 

@@ -30,7 +30,7 @@ from trueline.estimators.classification.ridge_classifier import SignRegressionCl
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.shared.validation import validate_data
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 
 __all__ = [
     "Binary",

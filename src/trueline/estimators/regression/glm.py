@@ -32,7 +32,7 @@ from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarg
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import checked_rows, numeric_target
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem

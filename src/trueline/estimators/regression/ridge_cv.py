@@ -36,7 +36,7 @@ from trueline.estimators.shared.regressor import (
 from trueline.estimators.shared.validation import some_folds
 from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem

@@ -18,7 +18,7 @@ from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem

@@ -45,8 +45,7 @@ from trueline.plan import Plan
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Event, Monitor, Options
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted

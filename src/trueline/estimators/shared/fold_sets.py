@@ -26,8 +26,7 @@ from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Solution
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 
 __all__ = ["FoldFit", "predicted", "solve_folds"]
 

@@ -38,7 +38,7 @@ from trueline.solvers import (
     rank_tolerance,
     row_space,
 )
-from trueline.solvers.loop import Monitor, seen_through
+from trueline.solvers.base import Monitor, seen_through
 
 __all__ = [
     "certify_rounded",

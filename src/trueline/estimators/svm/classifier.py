@@ -43,7 +43,7 @@ from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
 from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.solvers import WHOLE, DualProgram, DualSolution
 
 __all__ = [

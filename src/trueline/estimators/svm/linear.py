@@ -29,8 +29,7 @@ from trueline.penalties import L1, L2, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor, Options
 
 __all__ = ["LinearSVC", "LinearSVR"]
 

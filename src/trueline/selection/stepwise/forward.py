@@ -27,7 +27,7 @@ from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.selection.stepwise.tableau import (

@@ -11,7 +11,7 @@ from trueline.certificates.base import Certificate
 from trueline.selection.stepwise.forward import PartialCholesky
 from trueline.selection.stepwise.search import Search
 from trueline.selection.stepwise.tableau import Tableau
-from trueline.solvers.loop import Event, Monitor
+from trueline.solvers.base import Event, Monitor
 from trueline.wording import Readable
 
 __all__ = ["StepwiseExplanation", "Watcher", "name_of", "purpose", "table_of_steps"]

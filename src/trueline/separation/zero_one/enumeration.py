@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
-from trueline.numerics.threads import run_strands
 from trueline.separation.zero_one.conflicts import orthogonalise, sort_order
 from trueline.separation.zero_one.problem import Task
 

@@ -32,18 +32,28 @@ from trueline.certificates.unpenalised import Free
 from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
-from trueline.numerics.threads import run_strands, single_threaded_blas
+from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    iteration_seconds,
+    run,
+)
 from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
-from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["BlockDescent", "certify_blocks", "prefers_moments", "states_for"]
 

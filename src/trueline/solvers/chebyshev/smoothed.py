@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from trueline.certificates.special.maximum import certify_maximum
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import Cost, Facts, Iteration, Monitor, Options, Progress, Solver, run
 from trueline.solvers.chebyshev.reference import Rows, counted
 from trueline.solvers.iterative import iteration_cost, target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton.damped import DampedNewton, SmoothFunction, status_of
 from trueline.wording import counted as number_of
 

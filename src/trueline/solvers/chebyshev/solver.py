@@ -48,10 +48,8 @@ from trueline.design import Design
 from trueline.numerics.blas import singular_values, svd
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver, gram_seconds
 from trueline.solvers.chebyshev.reference import Reference, Rows, counted
-from trueline.solvers.costs import CALL, gram_seconds
-from trueline.solvers.loop import Monitor
 from trueline.wording import counted as number_of
 
 __all__ = ["Answer", "Exchange", "Face", "MaximumProgram", "Minimum", "is_close", "working_rows"]

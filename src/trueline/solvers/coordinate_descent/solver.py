@@ -24,12 +24,23 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.fenchel import certify_from_moments, is_fenchel, moments_problem
 from trueline.moments import Moments
-from trueline.numerics.threads import available_threads, run_strands
+from trueline.numerics.blas import available_threads, run_strands
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    run,
+)
 from trueline.solvers.coordinate_descent.path import PathPoint, WorkingSetPath, follow_path
 from trueline.solvers.coordinate_descent.source import (
     MomentsSource,
@@ -38,8 +49,6 @@ from trueline.solvers.coordinate_descent.source import (
     Terms,
     penalty_terms,
 )
-from trueline.solvers.costs import CALL, gram_seconds
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = [
     "CoordinateDescent",

@@ -1,9 +1,11 @@
-r"""Coordinate descent on the dual: rows are visited one by one, and each costs its non-zeros.
+r"""Coordinate ascent on the dual: rows are visited one by one, and each costs its non-zeros.
+
+The dual is written with the opposite sign, as a function to be minimised.
 
 With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i with
 beta_i = -s_i u_i / a for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2
 on [lo, hi] (:mod:`trueline.solvers.dual_coordinate_ascent.box`; the entropies of logistic
-regression are in :mod:`trueline.solvers.dual_coordinate_ascent.entropy`) the dual is
+regression are in :mod:`trueline.solvers.dual_coordinate_ascent.logistic`) the dual is
 
     minimise  1/2 || sum_i beta_i x_i ||^2
               + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
@@ -14,6 +16,10 @@ An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers
 for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep.
 Where it rests, w_last = k sum_i beta_i is zero. Dense columns are centred: with an intercept that
 changes nothing but the number of sweeps.
+
+Of the multiclass hinge all classes of a row are moved at once. With the penalty a/2 ||W||^2 the
+optimal coefficients are W = sum_i x_i beta_i^T with beta_i = -s_i u_i / a for the derivatives u_i
+of the loss. Intercepts are found by multipliers too.
 """
 
 from __future__ import annotations
@@ -21,25 +27,45 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.duality import certify_dual
+from trueline.design import AugmentedDesign
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    run,
+)
 from trueline.solvers.dual_coordinate_ascent.box import SMALL, BoxIteration
-from trueline.solvers.dual_coordinate_ascent.entropy import EntropyIteration
-from trueline.solvers.dual_coordinate_ascent.iteration import DualIteration
-from trueline.solvers.dual_coordinate_ascent.rows import occurring_columns, solve_on_columns
-from trueline.solvers.loop import Monitor, run
-from trueline.solvers.transformed.target_by_target import is_separable, solve_one_by_one
+from trueline.solvers.dual_coordinate_ascent.logistic import LogisticIteration
+from trueline.solvers.dual_coordinate_ascent.rows import (
+    DualIteration,
+    Rows,
+    occurring_columns,
+    random_start,
+    solve_on_columns,
+    with_constant,
+)
+from trueline.solvers.iterative import target_gap
+from trueline.solvers.transformed import is_separable, solve_one_by_one
 
-__all__ = ["BalancedDualDescent", "DualCoordinateDescent", "EntropyDualDescent"]
+__all__ = ["BalancedDualAscent", "ClassDualAscent", "DualCoordinateAscent", "LogisticDualAscent"]
 
 # Several targets are taken one after the other where Gram matrices, which keep more digits, would
 # be larger than this, and losses have corners, so that Newton's method has no derivatives.
 _MANY_COLUMNS = 4000
 
 
-class DualCoordinateDescent(Solver):
+class DualCoordinateAscent(Solver):
     """One dual variable at a time, in random order, with shrinking."""
 
     name = "dual_coordinate_descent"
@@ -122,7 +148,7 @@ class DualCoordinateDescent(Solver):
         )
 
 
-class BalancedDualDescent(DualCoordinateDescent):
+class BalancedDualAscent(DualCoordinateAscent):
     """The same with an intercept, for losses of margins: the multipliers of both classes balance.
 
     With targets of all sizes the multipliers would take their time.
@@ -138,7 +164,7 @@ class BalancedDualDescent(DualCoordinateDescent):
         return self._refuses_penalty(facts)
 
 
-class EntropyDualDescent(DualCoordinateDescent):
+class LogisticDualAscent(DualCoordinateAscent):
     """The same where the conjugate of the loss is an entropy: logistic regression.
 
     With or without an intercept. Sweeps that have become slow hand over to the next solver of the
@@ -149,9 +175,125 @@ class EntropyDualDescent(DualCoordinateDescent):
     title = "coordinate descent on the dual, row by row, one probability at a time"
     needs_loss = frozenset({"dual_entropy"})
     row_seconds, last_sweeps = 2e-7, 0.0
-    iterates = EntropyIteration
+    iterates = LogisticIteration
 
     def refuses(self, facts: Facts) -> str | None:
         if not facts.is_sparse:
             return "needs sparse rows"
         return self._refuses_penalty(facts)
+
+
+Array = NDArray[np.float64]
+
+# Rows of many columns have little to do with each other; those of few need many rounds.
+_SWEEPS, _NARROW_SWEEPS = 300.0, 3000.0
+_CHECK_EVERY = 5
+
+
+class ClassDualAscent(Solver):
+    """The multipliers of one row at a time, in random order, with shrinking."""
+
+    name = "dual_class_descent"
+    title = "coordinate descent on the dual, all classes of a row at once"
+    needs_loss = frozenset({"dual_classes"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    proof = "duality"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if not facts.has_one_strength:
+            return "needs one positive strength"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        each = 2e-5 + facts.k * (2e-9 * facts.nonzeros + 4e-8 * facts.n)
+        sweeps = _NARROW_SWEEPS if facts.d < facts.n and not facts.is_sparse else _SWEEPS
+        flops = 4 * sweeps * facts.nonzeros * facts.k
+        return Cost(flops, sweeps, 8.0 * facts.n * (2 * facts.k + 4), CALL + sweeps * each)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        iteration = _ClassIteration(problem, options)
+        status, n_iter, _ = run(
+            iteration,
+            monitor,
+            max_iter=options.max_iter or 10_000,
+            target_gap=iteration.target,
+            check_every=_CHECK_EVERY,
+            patience=1000,
+        )
+        W, b = iteration.coef, iteration.intercept
+        certificate = certify_dual(problem, W, b, iteration.dual())
+        if status is not Status.CONVERGED and certificate.gap <= iteration.target:
+            status = Status.CONVERGED
+        return Solution(
+            W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
+        )
+
+
+class _ClassIteration(Iteration):
+    """beta and W; a step is a sweep over the rows that are still active."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem, self.target = problem, target_gap(problem, options.tol)
+        n, k = problem.target.shape
+        self.strength = float(np.max(problem.penalty.curvature))
+        self.weights = np.ones(n) if problem.weights is None else problem.weights
+        design, self.mean = with_constant(problem)
+        self.rows = Rows(design)
+        self.own = problem.target.argmax(axis=1).astype(np.int64)
+        self.bounds = self.weights / self.strength
+        self.beta, self.W = np.zeros((n, k)), np.zeros((self.rows.size, k))
+        self.centre = np.zeros(k)
+        self.order, self.active = np.arange(n), n
+        self.state = random_start(options)
+        self.threshold, self.first, self.inner = np.inf, 0.0, 0.1
+        self._expose()
+
+    def _expose(self) -> None:
+        problem = self.problem
+        has_constant = isinstance(problem.design, AugmentedDesign)
+        self.coef = self.W.copy() if has_constant else self.W[:-1].copy()
+        self.intercept = np.zeros(self.W.shape[1])
+        if problem.fit_intercept:
+            level = self.centre + self.rows.constant * self.W[-1]
+            self.intercept = level - self.mean @ self.coef
+
+    def step(self) -> None:
+        self.active, worst = self.rows.class_sweep(
+            self.own,
+            self.bounds,
+            self.rows.squares,
+            self.centre,
+            self.beta,
+            self.W,
+            self.order,
+            self.active,
+            self.threshold,
+            self.state,
+        )
+        self.first = max(self.first, worst)
+        self.threshold = worst if worst > 0 else np.inf
+        if worst <= self.inner * self.first:
+            # Good on the active rows: look at all of them again, and then more closely.
+            self.active, self.threshold = len(self.beta), np.inf
+            self.inner *= 0.3
+        if self.problem.fit_intercept:
+            self.centre += self.rows.constant * self.W[-1]
+
+    def dual(self) -> Array:
+        """The derivatives u of the losses."""
+        return -self.strength * self.beta / self.weights[:, None]
+
+    def progress(self) -> Progress:
+        self._expose()
+        objective = self.problem.objective(self.coef, self.intercept)
+        square = (self.W**2).sum()
+        if self.problem.fit_intercept:
+            # Without the constant; what the sums of beta miss costs the intercepts they stand for.
+            square -= (self.W[-1] ** 2).sum()
+        gain = float(self.beta[np.arange(len(self.own)), self.own].sum())
+        lower = self.strength * (gain - 0.5 * float(square))
+        if self.problem.fit_intercept:
+            sums = np.abs(self.W[-1] / self.rows.constant)
+            lower -= 1e3 * self.strength * float(sums @ (1 + np.abs(self.intercept)))
+        return Progress(objective, max(objective - lower, 0.0))

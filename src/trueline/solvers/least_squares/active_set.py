@@ -28,7 +28,7 @@ from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver
 from trueline.solvers.least_squares.cholesky import Cholesky
 from trueline.solvers.least_squares.normal_equations import (
     NormalFactor,
@@ -43,7 +43,6 @@ from trueline.solvers.least_squares.normal_equations import (
 from trueline.solvers.least_squares.orthogonal import centred_squares
 from trueline.solvers.least_squares.qr import best_level, solve_by_rows
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly
-from trueline.solvers.loop import Monitor
 
 __all__ = ["ActiveSet", "solve_nonnegative"]
 

@@ -16,9 +16,13 @@ from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import (
+from trueline.solvers.base import (
     CALL,
+    Cost,
+    Facts,
+    Monitor,
+    Options,
+    Solver,
     gram_seconds,
     is_rank_deficient,
     normal_factor_seconds,
@@ -37,7 +41,6 @@ from trueline.solvers.least_squares.normal_equations import (
 from trueline.solvers.least_squares.qr import QR, certify_groups, part_of, plain_steps, solve_after
 from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.least_squares.spectrum import serves_strengths, solve_strengths
-from trueline.solvers.loop import Monitor
 from trueline.wording import counted
 
 __all__ = ["Cholesky", "solve_from_moments"]

@@ -57,8 +57,17 @@ from trueline.certificates.choose import Prover
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    run,
+)
 from trueline.solvers.iterative import (
     ProofSchedule,
     best_constant,
@@ -70,7 +79,6 @@ from trueline.solvers.iterative import (
     target_gap,
 )
 from trueline.solvers.least_squares.normal_equations import curvature_matrix
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.pending import CLAIMED, Answer
 
 __all__ = ["LSMR", "ConjugateGradient", "can_shift", "has_strengths", "solve_shifted"]

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
 from trueline.certificates.quadratic import proven_coercivity
-from trueline.numerics.blas import singular_values, svd
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands, singular_values, svd
 from trueline.problem import Problem
 from trueline.solvers.least_squares.normal_equations import (
     left_out_growth,

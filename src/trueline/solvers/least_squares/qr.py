@@ -15,9 +15,13 @@ from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Stage, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import (
+from trueline.solvers.base import (
     CALL,
+    Cost,
+    Facts,
+    Monitor,
+    Options,
+    Solver,
     is_rank_deficient,
     orthogonal_seconds,
     refinement_seconds,
@@ -34,7 +38,6 @@ from trueline.solvers.least_squares.normal_equations import (
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, centred_squares, factor_rows
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly, refine
-from trueline.solvers.loop import Monitor
 from trueline.wording import counted
 
 __all__ = [

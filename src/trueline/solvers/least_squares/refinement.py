@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design.dense import DenseDesign
+from trueline.numerics.blas import run_strands
 from trueline.numerics.precision import (
     residual_doubled,
     sum_doubled,
@@ -36,7 +37,6 @@ from trueline.numerics.precision import (
     two_product,
     two_sum,
 )
-from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 
 __all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]

@@ -49,8 +49,7 @@ from trueline.numerics.blas import svd
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, kernel_seconds
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver, kernel_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.least_squares.krylov import has_strengths
 from trueline.solvers.least_squares.normal_equations import (
@@ -63,7 +62,6 @@ from trueline.solvers.least_squares.normal_equations import (
 from trueline.solvers.least_squares.orthogonal import rank_tolerance, triangular_factor
 from trueline.solvers.least_squares.qr import QR, best_level, certify_groups, part_of, solve_after
 from trueline.solvers.least_squares.refinement import can_refine, refine
-from trueline.solvers.loop import Monitor
 from trueline.solvers.pending import CLAIMED
 from trueline.wording import counted
 

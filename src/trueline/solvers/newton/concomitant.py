@@ -20,14 +20,12 @@ from trueline.losses import Absolute
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Iteration, Monitor, Progress, run, seen_through
+from trueline.solvers.base import Iteration, Monitor, Options, Progress, run, seen_through
 from trueline.solvers.newton.dense.rows import StandardRows
 from trueline.solvers.newton.dense.scale import Profile, fit_exactly, start_profile
 from trueline.solvers.newton.solver import require_ordinary
 from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint
-from trueline.solvers.transformed.independent_columns import IndependentColumns
-from trueline.solvers.transformed.row_space import RowSpace
+from trueline.solvers.transformed import IndependentColumns, RowSpace
 from trueline.trace import Trace
 from trueline.wording import counted
 

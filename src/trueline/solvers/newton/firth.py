@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from trueline.certificates.special.firth import certify_firth
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.base import Iteration, Monitor, Options, Progress, run
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import StandardRows
 from trueline.wording import counted

@@ -22,11 +22,10 @@ from trueline.certificates.curvature import certify_local
 from trueline.losses import LocalDeviance
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Options
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.base import Iteration, Monitor, Options, Progress, run
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.transformed.independent_columns import IndependentColumns, is_open
+from trueline.solvers.transformed import IndependentColumns, is_open
 
 __all__ = ["solve_locally"]
 

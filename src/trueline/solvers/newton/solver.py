@@ -4,7 +4,7 @@ The mathematics of a step is in :mod:`trueline.solvers.newton.dense.descent`. He
 taken one after the other, and the answer is proven: by the curvature around it where that suffices
 (:mod:`trueline.certificates.curvature`), of losses of margins by their tangent
 (:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i). Problems with more
-columns than rows are narrowed first (:mod:`trueline.solvers.transformed.row_space`).
+columns than rows are narrowed first (:mod:`trueline.solvers.transformed`).
 """
 
 from __future__ import annotations
@@ -22,23 +22,35 @@ from trueline.certificates.evaluation import Rounding
 from trueline.certificates.tangent import Tangent, at_most_objective, is_tangent
 from trueline.design import Accuracy
 from trueline.losses import Loss
-from trueline.numerics.gram.blocks import SMALL_WORK, rows_per_block
+from trueline.numerics.gram import SMALL_WORK, rows_per_block
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    iteration_seconds,
+    normal_factor_seconds,
+    run,
+)
 from trueline.solvers.iterative import best_constant
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.newton.dense.approach import approach, continuation_notes
 from trueline.solvers.newton.dense.descent import (
     Descent,
     Start,
+    approach,
+    continuation_notes,
     curvature_basis,
     starting_point,
 )
 from trueline.solvers.newton.dense.rows import StandardRows, rowwise
-from trueline.solvers.transformed.row_space import (
+from trueline.solvers.transformed import (
     is_wide,
     narrowed,
     narrowing_seconds,

@@ -28,10 +28,18 @@ from scipy.linalg import lapack
 from trueline.certificates.duality import certify_dual
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    run,
+)
 from trueline.solvers.iterative import target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton.dense.rows import StandardRows
 
 __all__ = ["ClassInteriorPoint"]

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from trueline.certificates.duality import certify_dual, size_of_targets
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
 
 __all__ = ["HiGHS"]
 

@@ -30,9 +30,8 @@ from trueline.design import StandardizedDesign
 from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import Cost, Facts, Iteration, Monitor, Options, Progress, Solver, run
 from trueline.solvers.iterative import best_constant, iteration_cost, target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton.damped import DampedNewton, SmoothFunction, status_of
 from trueline.wording import counted
 

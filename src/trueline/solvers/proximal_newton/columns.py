@@ -24,17 +24,29 @@ from trueline.design import DenseDesign
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, iteration_seconds
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    iteration_seconds,
+    run,
+)
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.newton.dense.levels import best_levels
-from trueline.solvers.newton.dense.proof import better_by_curvature
+from trueline.solvers.newton.dense.descent import best_levels, better_by_curvature
 from trueline.solvers.newton.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.solvers.proximal_newton.models import least_penalised, make_model
-from trueline.solvers.transformed.column_scaling import is_unbalanced, solve_balanced
-from trueline.solvers.transformed.target_by_target import is_separable, solve_one_by_one
+from trueline.solvers.transformed import (
+    is_separable,
+    is_unbalanced,
+    solve_balanced,
+    solve_one_by_one,
+)
 from trueline.wording import counted
 
 __all__ = ["ColumnDescent", "WorkingSetNewton"]

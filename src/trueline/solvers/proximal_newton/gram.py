@@ -38,17 +38,36 @@ from trueline.losses import Loss, Squared
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    gram_seconds,
+    iteration_seconds,
+    run,
+)
 from trueline.solvers.coordinate_descent.gram import RestrictedGram
 from trueline.solvers.coordinate_descent.source import Terms, penalty_terms
-from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.newton.dense.approach import approach, continuation_notes, run_steps
-from trueline.solvers.newton.dense.descent import sample_tells
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.proof import better_by_curvature
-from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.descent import (
+    approach,
+    better_by_curvature,
+    continuation_notes,
+    run_steps,
+    sample_tells,
+)
+from trueline.solvers.newton.dense.rows import (
+    FollowingGram,
+    StandardRows,
+    derivatives,
+    derivatives_along,
+    rowwise,
+)
 from trueline.solvers.newton.solver import constant_model, require_ordinary
 from trueline.wording import counted
 

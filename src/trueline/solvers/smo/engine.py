@@ -19,10 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.kernels import KernelSource, MatrixSource, gather, mirror
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.solvers.smo.inner import Way, add_rows, largest_error, largest_score, solve_pairs
-from trueline.solvers.smo.polish import polished
-from trueline.solvers.smo.program import DualProgram, DualSolution, added_up, by_row, levels
+from trueline.solvers.smo.program import (
+    DualProgram,
+    DualSolution,
+    added_up,
+    by_row,
+    levels,
+    polished,
+)
 
 __all__ = ["BLOCK_ROWS", "WHOLE", "WORKING_SET", "RowCache", "solve_dual"]
 

@@ -73,7 +73,7 @@ class Points:
     @classmethod
     def at(cls, batch: Batch, V: Array) -> Points:
         """At the coefficients V."""
-        Z = batch.rows.scores(V)
+        Z = batch.scores(V)
         U, B = batch.derivatives(Z)
         return cls(V, Z, U, B, batch.gradients(V, U))
 
@@ -148,7 +148,7 @@ def _move(batch: Batch, at: Points, D: Array) -> Array:
     The lengths stay between the ends of a bracket of the slope's root. Zero where D does not
     descend, or where rounding is all that is left.
     """
-    Q = batch.rows.scores(D)
+    Q = batch.scores(D)
     first = batch.dot(at.G, D)
     own, across = batch.squares(at.V, D), batch.squares(D, D)
     t, low, high = (first < 0).astype(float), np.zeros_like(first), np.full_like(first, np.inf)

@@ -12,7 +12,15 @@ is factored, where it has few columns, and kept as long as conjugate gradients e
 (a kept Hessian is Shamanskii's variant of Newton's method: C. T. Kelley, "Iterative Methods for
 Linear and Nonlinear Equations", SIAM 1995, section 5.4). Held-out rows that are in it change the
 way to the answer of a fold, not the answer. Scores that are coupled have one Hessian of (d + 1) k
-columns. Of sparse and of wide rows the diagonal of each problem's Hessian is taken.
+columns. Of sparse and of very wide rows the diagonal of each problem's Hessian is taken.
+
+Rows of some hundred columns (images, spectra) vary along few directions, the same for all problems.
+With U the eigenvectors of the covariance of all rows and lambda its eigenvalues, the preconditioner
+of each problem is its own Hessian in the r leading directions and the intercept, from rows drawn in
+proportion to h_i, and a + lambda_j sum_i h_i in the other directions. U is found once, and a factor
+is of r + 1 columns only. (Deflation and spectral preconditioning: G. H. Golub, C. F. Van Loan,
+"Matrix Computations", 4th ed., section 11.5; rows by their curvature:
+:mod:`trueline.solvers.newton.cg.descent`.)
 """
 
 from __future__ import annotations
@@ -22,9 +30,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import weighted_gram
-from trueline.solvers.newton.batched.rows import Batch
-from trueline.solvers.newton.batched.vectors import advance, turn
+from trueline.solvers.newton.batched.rows import Batch, advance, turn
+from trueline.solvers.newton.cg.descent import drawn_rows
 from trueline.solvers.newton.dense.descent import Factor
 
 __all__ = ["Preconditioner", "coupled_hessian", "make_preconditioner"]
@@ -39,6 +48,8 @@ _MOST_COLUMNS, _MOST_COUPLED = 1500, 700
 _COARSEST, _FINEST, _POWER, _MOST_INNER = 1e-2, 1e-10, 1.6, 120
 # Conjugate gradients that took no more steps are not worth another factor.
 _FEW = 6
+# Leading directions, rows for each of them in a factor, and rows for each column in a covariance.
+_LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 192, 6, 8
 # Rows at a time, so that what they are multiplied by stays in the cache.
 _BLOCK = 1024
 # Products of pairs of columns are formed once for all classes where they fit into the cache.
@@ -54,7 +65,9 @@ def make_preconditioner(batch: Batch) -> Preconditioner:
     most = _MOST_COUPLED if batch.is_coupled else _MOST_COLUMNS
     if rows.design.is_sparse or width > most:
         return _Diagonal(batch)
-    return (_Coupled if batch.is_coupled else _Factors)(batch)
+    if batch.is_coupled:
+        return _Coupled(batch)
+    return (_LeadingDirections if rows.width > _LEADING else _Factors)(batch)
 
 
 class Preconditioner(ABC):
@@ -65,12 +78,15 @@ class Preconditioner(ABC):
         self._norms = np.full((len(batch.strength), 1), np.inf)
 
     @abstractmethod
-    def renew(self, batch: Batch, bending: Array) -> None:
-        """Form it at the present points."""
+    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
+        """Form it at the present points of these problems."""
 
     @abstractmethod
-    def apply(self, batch: Batch, R: Array) -> Array:
+    def apply(self, R: Array, which: Integers) -> Array:
         """Times R of shape (d + 1, p, k), for these problems."""
+
+    def adapt(self, batch: Batch) -> None:  # noqa: B027 most have nothing to adapt
+        """Take over the strengths that the penalties have now."""
 
     def judge(self, batch: Batch, steps: int) -> None:
         """Whether conjugate gradients took more steps than a new one costs."""
@@ -90,25 +106,26 @@ class Preconditioner(ABC):
             The squared norm that the residual need not be below, as a share of that of G.
         """
         if self.is_stale:
-            self.renew(batch, B)
+            self.renew(batch, B, which)
             self.is_stale = False
+        self.adapt(batch)
         product = batch.hessian(B)
-        D, R = np.zeros_like(G), -G
-        P = self.apply(batch, R)
+        D, R = np.zeros(G.shape), np.negative(G, order="C")
+        P = np.ascontiguousarray(self.apply(R, which))
         size = batch.dot(R, P)
         norm = np.sqrt(size.sum(axis=1, keepdims=True))
         fall, self._norms[which] = norm / self._norms[which], norm
         share = np.maximum(fall ** (2 * _POWER), least[:, None])
         enough, steps = np.clip(share, _FINEST, _COARSEST) * size, 0
         while steps < _MOST_INNER and (size > enough).any():
-            image = product(P)
+            image = np.ascontiguousarray(product(P))
             along = batch.dot(P, image)
             with np.errstate(divide="ignore", invalid="ignore"):
                 a = np.where((along > 0) & (size > 0), size / along, 0.0)
             if not a.any():
                 break
             advance(a, P, image, D, R)
-            M = self.apply(batch, R)
+            M = np.ascontiguousarray(self.apply(R, which))
             before, size = size, batch.dot(R, M)
             with np.errstate(divide="ignore", invalid="ignore"):
                 turn(np.where(before > 0, size / before, 0.0), M, P)
@@ -120,7 +137,7 @@ class Preconditioner(ABC):
 class _Diagonal(Preconditioner):
     """The diagonals, of each problem its own, renewed at every point."""
 
-    def renew(self, batch: Batch, bending: Array) -> None:
+    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
         h, rows = batch.curvature(bending), batch.rows
         diagonal = np.empty((rows.width + 1, *h.shape[1:]))
         for place in np.ndindex(h.shape[1:]):
@@ -130,7 +147,7 @@ class _Diagonal(Preconditioner):
         diagonal[:-1] += batch.strength[:, None]
         self._inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
 
-    def apply(self, batch: Batch, R: Array) -> Array:
+    def apply(self, R: Array, which: Integers) -> Array:
         return R * self._inverse
 
     def judge(self, batch: Batch, steps: int) -> None:
@@ -148,37 +165,98 @@ class _Factors(Preconditioner):
         self._A[:, d:] = 1.0
         self._strength, self._factors = np.nan, list[Factor]()
 
-    def renew(self, batch: Batch, bending: Array) -> None:
+    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
         h = batch.curvature(bending).mean(axis=1)
         self._grams = [weighted_gram(self._A, np.ascontiguousarray(own)) for own in h.T]
         self._strength = np.nan
 
-    def _refactored(self, batch: Batch) -> list[Factor]:
-        """The factors for the strength that these problems have in the mean."""
+    def adapt(self, batch: Batch) -> None:
+        """Factors for the strength that these problems have in the mean."""
         strength = float(batch.strength.mean())
         if strength != self._strength:
             d, m = batch.rows.width, self._A.shape[1]
             squares = np.repeat(np.where(np.arange(m) < d, strength, 0.0), len(self._grams[0]) // m)
             self._factors = [_factor(gram, squares) for gram in self._grams]
             self._strength = strength
-        return self._factors
 
-    def apply(self, batch: Batch, R: Array) -> Array:
+    def apply(self, R: Array, which: Integers) -> Array:
         out, m = np.zeros_like(R), self._A.shape[1]
-        for c, factor in enumerate(self._refactored(batch)):
+        for c, factor in enumerate(self._factors):
             out[:m, :, c] = factor.solve(R[:m, :, c])
         return out
+
+
+class _LeadingDirections(Preconditioner):
+    """Each problem's own Hessian, in the directions along which the rows vary most."""
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch)
+        X = batch.rows.single
+        X = batch.rows.design.toarray().astype(np.float32) if X is None else X
+        n, d = X.shape
+        self._order, self._fit_intercept = (
+            np.random.default_rng(0).permutation(n),
+            batch.fit_intercept,
+        )
+        # About their mean rows are far from being parallel to the intercept's column.
+        self._middle = X.mean(axis=0) if batch.fit_intercept else np.zeros(d, np.float32)
+        A = X[np.sort(self._order[: _ROWS_COVARIANCE * d])] - self._middle
+        spread, vectors = np.linalg.eigh((A.T @ A).astype(np.float64) / len(A))
+        # Largest first.
+        self._spread = np.maximum(spread[::-1], 0.0)
+        self._vectors = np.ascontiguousarray(vectors[:, ::-1], dtype=np.float32)
+        few = np.ascontiguousarray(self._vectors[:, :_LEADING])
+        self._leading = np.full((n, _LEADING + 1), float(batch.fit_intercept), np.float32)
+        self._leading[:, :-1] = X @ few - self._middle @ few
+        self._own: dict[tuple[int, int], tuple[Factor, Array]] = {}
+
+    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
+        h = batch.curvature(bending)
+        places = list(np.ndindex(h.shape[1:]))
+
+        def work(place: tuple[int, ...]) -> tuple[Factor, Array]:
+            own: Array = np.ascontiguousarray(h[:, place[0], place[1]])
+            return self._inverse(own, float(batch.strength[place[0]]))
+
+        for (j, c), found in zip(places, run_strands(work, places)):
+            self._own[int(which[j]), c] = found
+
+    def _inverse(self, h: Array, strength: float) -> tuple[Factor, Array]:
+        """The factor in the leading directions, and the curvature in each of the others."""
+        where, weights = drawn_rows(h, _ROWS_EACH * _LEADING, self._order)
+        A = self._leading[where] * np.sqrt(weights).astype(np.float32)[:, None]
+        squares = np.append(np.full(_LEADING, strength), 0.0)
+        factor = _factor((A.T @ A).astype(np.float64), squares)
+        return factor, strength + float(h.sum()) * self._spread[_LEADING:]
+
+    def apply(self, R: Array, which: Integers) -> Array:
+        r, k, flat = _LEADING, R.shape[2], R.reshape(len(R), -1)
+        # With w the coefficients about the mean m, the intercept is f - m.w.
+        right = flat[:-1] - np.outer(self._middle, flat[-1])
+        turned = (self._vectors.T @ right.astype(np.float32)).astype(np.float64)
+        out = np.zeros_like(flat)
+        for t in range(flat.shape[1]):
+            factor, rest = self._own[int(which[t // k]), t % k]
+            found = factor.solve(np.append(turned[:r, t], flat[-1, t]))
+            turned[:r, t], out[-1, t] = found[:-1], found[-1]
+            turned[r:, t] /= rest
+        out[:-1] = self._vectors @ turned.astype(np.float32)
+        if self._fit_intercept:
+            out[-1] -= self._middle @ out[:-1]
+        else:
+            out[-1] = 0.0
+        return out.reshape(R.shape)
 
 
 class _Coupled(_Factors):
     """One factor for all scores of a row together."""
 
-    def renew(self, batch: Batch, bending: Array) -> None:
+    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
         self._grams = [coupled_hessian(self._A, batch.S.mean(axis=1), bending.mean(axis=1))]
         self._strength = np.nan
 
-    def apply(self, batch: Batch, R: Array) -> Array:
-        (factor,) = self._refactored(batch)
+    def apply(self, R: Array, which: Integers) -> Array:
+        (factor,) = self._factors
         out, (_, p, k), m = np.zeros_like(R), R.shape, self._A.shape[1]
         right = R[:m].transpose(0, 2, 1).reshape(m * k, p)
         out[:m] = factor.solve(right).reshape(m, k, p).transpose(0, 2, 1)

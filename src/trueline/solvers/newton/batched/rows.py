@@ -2,7 +2,10 @@ r"""The losses of many problems, and products of their rows with their vectors.
 
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
 scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
-serves all of them.
+serves all of them, and where rows count in few of the problems, one for each stretch of them.
+
+Vectors of the steps of conjugate gradients lie side by side. Short vectors are left to NumPy; long
+ones are worth compiled code, which reads each of them once.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +22,10 @@ from numpy.typing import NDArray
 from trueline.certificates.tangent_sums import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
-from trueline.numerics.threads import run_strands
-from trueline.solvers.newton.batched.vectors import dots
+from trueline.numerics.blas import run_strands
+from trueline.numerics.jit import kernel
 
-__all__ = ["Batch", "SharedRows"]
+__all__ = ["Batch", "SharedRows", "advance", "dots", "turn"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -31,6 +35,9 @@ _BLOCK = 1024
 # Numbers from which on rows are copied in single precision, their largest norm, and rows that a
 # thread takes at a time.
 _MANY_NUMBERS, _LARGE, _STRAND = 500_000, 1e12, 4096
+# Rows that count in the same problems are taken together where that saves a part of the products,
+# and there are so many of them in the mean.
+_MOST_COUNTED, _LEAST_ROWS = 0.7, 128
 
 
 @dataclass(frozen=True)
@@ -62,20 +69,6 @@ class SharedRows:
         """Most additions one after the other in sums over the rows."""
         return float(self.design.accuracy(None, np.zeros(self.width)).column_terms)
 
-    def scores(self, V: Array) -> Array:
-        """[X, 1] V, of shape (n, p, k)."""
-        shape = (self.design.shape[0], *V.shape[1:])
-        Z = self.design.matvec(_flat(V[:-1])).reshape(shape)
-        return Z + V[-1] if self.fit_intercept else Z
-
-    def totals(self, U: Array) -> Array:
-        """[X, 1]^T U, of shape (d + 1, p, k)."""
-        out = np.zeros((self.design.shape[1] + 1, *U.shape[1:]))
-        out[:-1] = self.design.rmatvec(_flat(U)).reshape(out[:-1].shape)
-        if self.fit_intercept:
-            out[-1] = U.sum(axis=0)
-        return out
-
     @cached_property
     def single(self) -> NDArray[np.float32] | None:
         """Dense rows in single precision: steps need few digits, and gradients are exact anyway."""
@@ -84,43 +77,38 @@ class SharedRows:
             return None
         return self.design.toarray().astype(np.float32)
 
-    def curvatures(self, H: Array) -> NDArray[np.floating]:
-        """Curvatures of shape (n, p k), as :meth:`curved_product` takes them."""
-        return H if self.single is None else H.astype(np.float32)
 
-    def curved_product(self, H: NDArray[np.floating], P: Array) -> Array:
-        """[X, 1]^T diag(h) [X, 1] P for h of each problem and score, of shape (n, p k)."""
-        out = np.zeros_like(P)
-        level = P[-1].ravel() if self.fit_intercept else np.zeros(H.shape[1])
-        product: Any = self.design.curved_product if self.single is None else self._single_product
-        image, total = product(H, _flat(P[:-1]), level)
-        out[:-1] = image.reshape(out[:-1].shape)
-        if self.fit_intercept:
-            out[-1] = total.reshape(out[-1].shape)
-        return out
+class Stretch(NamedTuple):
+    """Neighbouring rows, and which columns of coefficients (problem by problem) they count in."""
 
-    def _single_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
-        """The same in single precision, in one pass; in each block for problems that are in it."""
-        X, n = self.single, len(H)
-        assert X is not None
-        V32, level32 = V.astype(np.float32), level.astype(np.float32)
+    rows: slice
+    columns: Integers
 
-        def work(first: int) -> tuple[Array, Array]:
-            image, total = np.zeros_like(V), np.zeros_like(level)
-            for start in range(first, min(first + _STRAND, n), _BLOCK // 2):
-                where = slice(start, min(start + _BLOCK // 2, first + _STRAND))
-                h = H[where]
-                used = np.flatnonzero(h.any(axis=0))
-                few = slice(None) if len(used) == len(level) else used
-                Z = X[where] @ V32[:, few]
-                Z += level32[few]
-                Z *= h[:, few]
-                image[:, few] += X[where].T @ Z
-                total[few] += Z.sum(axis=0)
-            return image, total
 
-        parts = run_strands(work, range(0, n, _STRAND))
-        return np.sum([image for image, _ in parts], axis=0), np.sum([t for _, t in parts], axis=0)
+def _stretches(S: Array, k: int) -> list[Stretch] | None:
+    """Rows that count in the same problems; None where that saves little.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.solvers.newton.batched.rows import _stretches
+    >>> for stretch in _stretches(np.repeat(np.eye(3), 400, axis=0), 1):
+    ...     print(stretch.rows.start, stretch.rows.stop, stretch.columns.tolist())
+    0 400 [0]
+    400 800 [1]
+    800 1200 [2]
+    """
+    counts = S != 0
+    changes = np.flatnonzero((counts[1:] != counts[:-1]).any(axis=1)) + 1
+    if counts.mean() > _MOST_COUNTED or len(changes) * _LEAST_ROWS > len(S):
+        return None
+    ends = [0, *changes.tolist(), len(S)]
+    scores = np.arange(counts.shape[1] * k).reshape(-1, k)
+    return [
+        Stretch(slice(start, min(start + _STRAND, last)), scores[counts[first]].ravel())
+        for first, last in pairwise(ends)
+        for start in range(first, last, _STRAND)
+    ]
 
 
 @dataclass(frozen=True)
@@ -232,35 +220,183 @@ class Batch:
         shares = np.stack([side.sum(axis=0) for side in sides], axis=1)
         if not (shares > 0).all():
             return None
-        totals = [self.rows.totals(side[:, :, None])[:-1, :, 0].T for side in sides]
+        totals = [self.totals(side[:, :, None])[:-1, :, 0].T for side in sides]
         farthest = np.full(len(shares), self.rows.farthest)
         sums = np.stack(totals, axis=1), self.rows.squares(self.S), farthest
         count = np.count_nonzero(self.S, axis=0)
         return RowSums.of(np.zeros(self.rows.width), self.fit_intercept, shares, *sums, count)
 
+    @cached_property
+    def _stretches(self) -> list[Stretch] | None:
+        return _stretches(self.S, self.Y.shape[2])
+
+    def scores(self, V: Array) -> Array:
+        """[X, 1] V of shape (n, p, k), of the rows that count in a problem."""
+        W, design = _flat(V[:-1]), self.rows.design
+        if self._stretches is None:
+            Z = design.matvec(W).reshape(len(self.S), *V.shape[1:])
+        else:
+            Z = np.zeros((len(self.S), *V.shape[1:]))
+            flat = _flat(Z)
+            for rows, own in self._stretches:
+                flat[rows, own] = design.take(rows).matvec(W[:, own])
+        return Z + V[-1] if self.fit_intercept else Z
+
+    def totals(self, U: Array) -> Array:
+        """[X, 1]^T U of shape (d + 1, p, k), of derivatives that vanish where rows do not count."""
+        out, design = np.zeros((self.rows.width + 1, *U.shape[1:])), self.rows.design
+        if self._stretches is None:
+            out[:-1] = design.rmatvec(_flat(U)).reshape(out[:-1].shape)
+        else:
+            flat, image = _flat(U), _flat(out[:-1])
+            for rows, own in self._stretches:
+                image[:, own] += design.take(rows).rmatvec(flat[rows, own])
+        if self.fit_intercept:
+            out[-1] = U.sum(axis=0)
+        return out
+
     def gradients(self, V: Array, u: Array) -> Array:
         """Of the objectives, from the weighted derivatives of the losses."""
-        G = self.rows.totals(u)
+        G = self.totals(u)
         G[:-1] += self.strength[:, None] * V[:-1]
         return G
 
     def hessian(self, bending: Array) -> Callable[[Array], Array]:
         """Products with the Hessians of all problems on shared rows, squares included."""
-        rows, strength, S = self.rows, self.strength[:, None], self.S[:, :, None]
-        H = None if self.is_coupled else rows.curvatures(_flat(S * bending))
+        strength, S = self.strength[:, None], self.S[:, :, None]
+        H = None if self.is_coupled else self._curved(_flat(S * bending))
+
+        def losses(P: Array) -> Array:
+            if H is not None:
+                return H(P)
+            return self.totals(S * self._by_row(self.loss.bend, bending, self.scores(P)))
 
         def product(P: Array) -> Array:
-            if H is None:
-                change = self._by_row(self.loss.bend, bending, rows.scores(P))
-                out = rows.totals(S * change)
-            else:
-                out = rows.curved_product(H, P)
+            out = losses(P)
             out[:-1] += strength * P[:-1]
             return out
 
         return product
 
+    def _curved(self, H: Array) -> Callable[[Array], Array]:
+        """Products with [X, 1]^T diag(h) [X, 1] for h of each problem and score, (n, p k)."""
+        X, design = self.rows.single, self.rows.design
+        by_problem = None if X is None else np.ascontiguousarray(H.T, dtype=np.float32)
+
+        def product(P: Array) -> Array:
+            out = np.zeros_like(P)
+            level = P[-1].ravel() if self.fit_intercept else np.zeros(H.shape[1])
+            if X is None or by_problem is None:
+                image, total = design.curved_product(H, _flat(P[:-1]), level)
+            else:
+                image, total = self._curved_single(X, by_problem, _flat(P[:-1]), level)
+            out[:-1] = image.reshape(out[:-1].shape)
+            if self.fit_intercept:
+                out[-1] = total.reshape(out[-1].shape)
+            return out
+
+        return product
+
+    def _curved_single(
+        self, X: NDArray[np.float32], H: NDArray[np.float32], V: Array, level: Array
+    ) -> tuple[Array, Array]:
+        """The same in single precision, in one pass over the rows."""
+        along, levels = np.ascontiguousarray(V.T, dtype=np.float32), level.astype(np.float32)
+        every = np.arange(len(H))
+        stretches = self._stretches or [
+            Stretch(slice(start, min(start + _STRAND, len(X))), every)
+            for start in range(0, len(X), _STRAND)
+        ]
+
+        def work(stretch: Stretch) -> tuple[Array, Array]:
+            rows, own = stretch
+            v, f = along[own], levels[own, None]
+            image, total = np.zeros(v.shape), np.zeros(len(v))
+            for start in range(rows.start, rows.stop, _BLOCK // 2):
+                where = slice(start, min(start + _BLOCK // 2, rows.stop))
+                Z = v @ X[where].T
+                Z += f
+                Z *= H[own, where]
+                image += Z @ X[where]
+                total += Z.sum(axis=1)
+            return image, total
+
+        out, totals = np.zeros(along.shape), np.zeros(len(H))
+        for (_, own), (image, total) in zip(stretches, run_strands(work, stretches)):
+            out[own] += image
+            totals[own] += total
+        return out.T, totals
+
 
 def _flat(V: Array) -> Array:
     """(m, p, k) as (m, p k)."""
     return np.ascontiguousarray(V).reshape(len(V), -1)
+
+
+# Numbers from which on compiled code pays.
+_LONG = 30_000
+
+
+def dots(A: Array, B: Array) -> Array:
+    """Inner products of the vectors, of shape (p, k)."""
+    if A.size < _LONG:
+        return np.asarray(np.einsum("dpk,dpk->pk", A, B))
+    return _compiled_dots(
+        *(np.ascontiguousarray(part).reshape(len(part), -1) for part in (A, B))
+    ).reshape(A.shape[1:])
+
+
+def advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
+    """D + step P and R - step image, in place."""
+    if P.size < _LONG:
+        D += step * P
+        R -= step * image
+        return
+    lengths = np.ascontiguousarray(np.broadcast_to(step, P.shape[1:])).ravel()
+    _compiled_advance(lengths, *(_same_memory(part) for part in (P, image, D, R)))
+
+
+def turn(ratio: Array, M: Array, P: Array) -> None:
+    """M + ratio P, in place of P."""
+    if P.size < _LONG:
+        P *= ratio
+        P += M
+        return
+    lengths = np.ascontiguousarray(np.broadcast_to(ratio, P.shape[1:])).ravel()
+    _compiled_turn(lengths, _same_memory(M), _same_memory(P))
+
+
+def _same_memory(A: Array) -> Array:
+    """The same memory as (m, p k)."""
+    assert A.flags.c_contiguous  # what is written into a copy would be lost
+    return A.reshape(len(A), -1)
+
+
+@kernel(reassociate=True)
+def _compiled_dots(A: Array, B: Array) -> Array:
+    """sum_j a_jt b_jt for every t."""
+    m, k = A.shape
+    out = np.zeros(k)
+    for j in range(m):
+        for t in range(k):
+            out[t] += A[j, t] * B[j, t]
+    return out
+
+
+@kernel(reassociate=True)
+def _compiled_advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
+    """D += step P, R -= step image."""
+    m, k = P.shape
+    for j in range(m):
+        for t in range(k):
+            D[j, t] += step[t] * P[j, t]
+            R[j, t] -= step[t] * image[j, t]
+
+
+@kernel(reassociate=True)
+def _compiled_turn(ratio: Array, M: Array, P: Array) -> None:
+    """P = ratio P + M."""
+    m, k = P.shape
+    for j in range(m):
+        for t in range(k):
+            P[j, t] = ratio[t] * P[j, t] + M[j, t]

@@ -94,7 +94,7 @@ def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
     """Dense rows with more columns than rows, turned into as many columns as there are rows.
 
     With X^T = Q R the solutions are Q v, where v are those for the rows of R^T, and the norms of
-    coefficients and gradients are the same (see :mod:`trueline.solvers.transformed.row_space`).
+    coefficients and gradients are the same (see :mod:`trueline.solvers.transformed`).
     """
     n, d = problems.design.shape
     if problems.design.is_sparse or d <= n:

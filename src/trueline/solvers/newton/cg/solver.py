@@ -18,18 +18,28 @@ from trueline.certificates.tangent import at_most_objective
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, iteration_seconds
+from trueline.solvers.base import (
+    CALL,
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    Solver,
+    iteration_seconds,
+    run,
+)
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton.batched.solver import solve_batch
 from trueline.solvers.newton.cg.descent import TruncatedDescent
 from trueline.solvers.newton.cg.rows import Rows
-from trueline.solvers.transformed.column_scaling import is_unbalanced, solve_balanced
-from trueline.solvers.transformed.row_space import (
+from trueline.solvers.transformed import (
+    is_unbalanced,
     is_wide,
     narrowed,
     narrowing_seconds,
+    solve_balanced,
     solve_in_row_space,
 )
 from trueline.wording import counted

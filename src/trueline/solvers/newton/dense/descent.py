@@ -31,23 +31,48 @@ of a point close by is almost as good, and each step is a fixed share r of the o
 Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
 uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
 Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
+
+:func:`approach` takes several steps at once along losses that bend less and less (continuation),
+:func:`best_levels` finds the best intercepts for given coefficients as exactly as double precision
+allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from trueline.certificates.base import Certificate
+from trueline.certificates.curvature import certify_curvature
 from trueline.losses import Loss
+from trueline.problem import Problem
 from trueline.solvers.line_search import minimise_along
-from trueline.solvers.newton.dense.approach import approach, run_steps
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.rows import (
+    FollowingGram,
+    StandardRows,
+    derivatives,
+    derivatives_along,
+    rowwise,
+)
+from trueline.wording import counted
 
-__all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]
+__all__ = [
+    "Descent",
+    "Factor",
+    "Steps",
+    "approach",
+    "best_levels",
+    "better_by_curvature",
+    "continuation_notes",
+    "curvature_basis",
+    "run_steps",
+    "sample_tells",
+    "starting_point",
+]
 
 Array = NDArray[np.float64]
 
@@ -381,3 +406,136 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
         if value < least:
             best, least = point, value
     return best
+
+
+# Fewer rows that bend than this for each coefficient: the loss is approached by eased ones.
+_BENDING_EACH, _MOST_STAGES, _FALL, _EASED_DECREASE = 2, 60, 0.2, 1e-14
+_MOST_STEPS = 30
+
+
+class Steps(Protocol):
+    """A method that goes on step by step, with any loss."""
+
+    rows: StandardRows
+    y: Array
+    z: Array
+    decrease: float
+
+    @property
+    def objective(self) -> float:
+        """Where it is."""
+
+    def use(self, loss: Loss) -> None:
+        """Go on with another loss."""
+
+    def step(self) -> float:
+        """Move; the length of the step."""
+
+
+def approach(descent: Steps, loss: Loss) -> int:
+    """Continuation: where few rows have curvature, start with smoothed losses, less and less so.
+
+    This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
+    Huber's loss lie on a path made of straight pieces.
+
+    Returns how many smoothed losses were minimised.
+    """
+    p = descent.rows.count
+    if not loss.kinks:  # such a loss bends everywhere
+        return 0
+    if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
+        return 0
+    size = float(np.median(np.abs(descent.z - descent.y)))
+    count = 0
+    for _ in range(_MOST_STAGES):
+        eased = loss.eased(size)
+        if eased == loss or size == 0.0:
+            break
+        descent.use(eased)
+        run_steps(descent, _EASED_DECREASE)
+        size *= _FALL
+        count += 1
+    descent.use(loss)
+    return count
+
+
+def continuation_notes(count: int) -> list[str]:
+    """What to say of a continuation along so many smoothed losses."""
+    return [f"continuation: {counted(count, 'step')} with a smoothed loss first"] if count else []
+
+
+def run_steps(descent: Steps, enough: float) -> None:
+    """Steps until the next one promises too little."""
+    for _ in range(_MOST_STEPS):
+        if descent.decrease <= enough * descent.objective or descent.step() == 0.0:
+            break
+
+
+_STEPS = 6
+
+
+def best_levels(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
+    """What to add to the scores of all rows so that sum_i s_i l'_i vanishes: Newton's method.
+
+    Parameters
+    ----------
+    loss : Loss
+    target, Z : arrays of shape (n, k)
+        Targets and scores; close to the minimum already.
+    s : array of shape (n,)
+        Weights.
+    """
+    k = Z.shape[1]
+    shift, units = np.zeros(k), np.eye(k)
+    u = loss.gradient(target, Z)
+    slope = s @ u
+    for _ in range(_STEPS):
+        if np.abs(slope).max() <= 4 * _EPS * float((s @ np.abs(u)).max()):
+            break
+        bending = loss.bending(target, Z + shift)
+        H = np.stack([s @ loss.bend(bending, unit[None, :]) for unit in units])
+        ahead = shift - np.linalg.lstsq(H, slope, rcond=1e-12)[0]
+        u = loss.gradient(target, Z + ahead)
+        after = s @ u
+        if not np.abs(after).max() < 0.5 * np.abs(slope).max():
+            break
+        shift, slope = ahead, after
+    return shift
+
+
+# Hessians of more columns cost more than their proofs are worth.
+_MOST_COLUMNS = 500
+# Gaps that need no second proof, relative to the objective.
+_GOOD = 1e-9
+
+
+def better_by_curvature(
+    problem: Problem, found: Certificate, rows: StandardRows | None = None
+) -> Certificate:
+    """A certificate, or that of the same point by curvature, where this says more.
+
+    No scale of the columns can harm it, but it needs the Hessian of all of them.
+    """
+    loss = problem.loss.capabilities
+    is_single = problem.n_targets == 1 or "coupled" not in loss
+    if found.gap <= _GOOD * abs(found.objective) or not (is_single and "curvature" in loss):
+        return found
+    if problem.n_features > _MOST_COLUMNS or "elastic" not in problem.penalty.capabilities:
+        return found
+    W, b = found.coef, found.intercept
+    rows = rows or StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
+    curvatures = np.broadcast_to(problem.penalty.curvature, W.shape)
+    if not (np.delete(curvatures, rows.kept, axis=0) > 0).all():
+        return found
+    scores, pairs, curved = problem.scores(W, b), [], []
+    held = np.arange(len(rows.kept))
+    for t in range(problem.n_targets):
+        curved.append(problem.loss.of_target(t).curvature(problem.target[:, t], scores[:, t]))
+        H = rows.gram_of(rows.weights * curved[t])
+        H[held, held] += curvatures[rows.kept, t] / rows.scale[rows.kept] ** 2
+        pairs.append(curvature_basis(rows, Factor(H), curvatures[:, t]))
+    nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
+    spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+    bent = np.stack(curved, axis=1)
+    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, spread, bent)
+    return proof if proof is not None and proof.gap < found.gap else found

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
-from trueline.solvers.newton.dense.gram import FollowingGram
-from trueline.solvers.newton.dense.rows import StandardRows
+from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 
 __all__ = ["Profile", "best_scale", "fit_exactly", "start_profile"]
 

@@ -48,7 +48,7 @@ from scipy.linalg import lapack
 from trueline.certificates.duality import certify_dual
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Monitor
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex, independent_kinks
 

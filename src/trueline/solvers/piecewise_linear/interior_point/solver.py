@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from trueline.certificates.duality import certify_dual, size_of_targets
 from trueline.certificates.special.ordered import certify_ordered
 from trueline.design import AugmentedDesign
-from trueline.numerics.threads import single_threaded_blas
+from trueline.numerics.blas import single_threaded_blas
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import CALL, GRAM_RATE
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import CALL, GRAM_RATE, Cost, Facts, Monitor, Options, Solver
 from trueline.solvers.newton.solver import require_ordinary
 from trueline.solvers.piecewise_linear.interior_point.interior import solve_constant
 from trueline.solvers.piecewise_linear.interior_point.ordered import solve_ordered
@@ -41,7 +39,7 @@ from trueline.solvers.piecewise_linear.interior_point.targets import (
     solve_targets,
     worked_rows,
 )
-from trueline.solvers.transformed.row_space import is_wide, solve_in_row_space
+from trueline.solvers.transformed import is_wide, solve_in_row_space
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint", "NonCrossing"]

@@ -38,8 +38,8 @@ from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
+from trueline.solvers.base import Monitor
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise_linear.interior_point.interior import factor_lifted, solve_factored
 from trueline.solvers.piecewise_linear.interior_point.program import Program, ramped, step_length
 from trueline.wording import counted

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.numerics.threads import run_strands
+from trueline.numerics.blas import run_strands
 from trueline.solvers.piecewise_linear.interior_point.interior import (
     InteriorPoint,
     Minimum,

@@ -22,8 +22,6 @@ half of what it is in both directions together,
 and what the sweep sees of it tells how fast the gap falls. An intercept asks for
 sum_i y_i c_i q_i = 0: as in :mod:`trueline.solvers.dual_coordinate_ascent.solver` a constant column
 stands for its distance from a centre, which follows after every sweep.
-
-Compiled sweeps over the dual of logistic regression; the formulas are in ``entropy``.
 """
 
 from __future__ import annotations
@@ -39,12 +37,11 @@ from trueline.design.sparse import LARGE
 from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.problem import Problem
-from trueline.solvers.base import Options
-from trueline.solvers.dual_coordinate_ascent.iteration import DualIteration, balanced
+from trueline.solvers.base import Options, Progress
 from trueline.solvers.dual_coordinate_ascent.kernels import add_row, visiting_order
-from trueline.solvers.loop import Progress
+from trueline.solvers.dual_coordinate_ascent.rows import DualIteration, balanced
 
-__all__ = ["FARTHEST", "EntropyIteration", "best_logit", "sweep_entropy"]
+__all__ = ["FARTHEST", "LogisticIteration", "best_logit", "sweep_logistic"]
 
 Array = NDArray[np.float64]
 
@@ -60,7 +57,7 @@ _MARGIN = 0.5
 _LONGEST = 50
 
 
-class EntropyIteration(DualIteration):
+class LogisticIteration(DualIteration):
     """The probabilities q, their logits and w."""
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
@@ -88,7 +85,7 @@ class EntropyIteration(DualIteration):
 
     def step(self) -> None:
         before = self._seen
-        self._seen = self.strength * sweep_entropy(
+        self._seen = self.strength * sweep_logistic(
             *self.rows.compressed,
             self.rows.constant,
             self.centre,
@@ -165,7 +162,7 @@ def best_logit(margin: float, q: float, bend: float, start: float) -> float:
 
 
 @kernel
-def sweep_entropy(
+def sweep_logistic(
     data: Array,
     indices: NDArray[np.int32],
     indptr: Integers,
