@@ -311,7 +311,7 @@ def test_tiles_are_for_large_work(shape, once, repeatedly, compiled):
 
 @needs_tiles
 def test_large_work_goes_to_the_tiles(monkeypatch):
-    from trueline.numerics.gram import tiles
+    from trueline.numerics import gram_tiles as tiles
 
     shapes = []
     original = tiles.sums_by_tiles
@@ -332,7 +332,7 @@ def test_large_work_goes_to_the_tiles(monkeypatch):
 def test_blas_takes_over_where_tiles_do_not_run(reason, monkeypatch):
     import numba
 
-    from trueline.numerics.gram import tiles
+    from trueline.numerics import gram_tiles as tiles
 
     monkeypatch.delenv("TRUELINE_PURE_PYTHON", raising=False)
     if reason == "pure Python":
