@@ -134,10 +134,9 @@ class _Bound:
         value = self.s * loss.value(claim.y, claim.z)
         total, error = claim.losses()
         # Per target where targets do not interact; else everything is shared.
-        self.shared = (
-            loss.is_coupled or claim.penalty.blocks is not None or bool(claim.penalty.note)
-        )
-        self.shared = self.shared or claim.fields.order is not None
+        penalty, order = claim.penalty, claim.fields.order
+        alone = penalty.blocks is None and not penalty.note and order is None
+        self.shared = loss.is_coupled or not alone
         self.losses = value.sum(axis=0) * (1 + 1e-9) + error
         if self.shared:
             self.losses = np.full(rows.k, (total + error) * (1 + 1e-9))
@@ -214,15 +213,10 @@ class _Bound:
         most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
         level = claim.b + claim.centre @ claim.W
         steep = np.array([math.fsum(column.tolist()) for column in (self.s * self.u).T])
-        steep = np.maximum(steep, 0.0) + (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(
-            axis=0
-        )
-        room = (
-            level
-            - level.min()
-            + 1e-9 * (np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W))
-        )
-        return float((steep * np.maximum(room + most, 0.0)).sum()) * (1 + 1e-6)
+        unsure = (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(axis=0)
+        size = np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W)
+        room = np.maximum(level - level.min() + 1e-9 * size + most, 0.0)
+        return float(((np.maximum(steep, 0.0) + unsure) * room).sum()) * (1 + 1e-6)
 
     def _levels(self) -> tuple[Array, Array]:
         """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
@@ -294,9 +288,8 @@ class _Bound:
         cost = np.zeros(self.u.shape[1])
         weighted, rest = exact_product(self.s, self.u)
         for t in range(len(cost)):
-            total = math.fsum(
-                [*weighted[:, t].tolist(), *rest[:, t].tolist(), *self.push[:, t].tolist()]
-            )
+            parts = weighted[:, t], rest[:, t], self.push[:, t]
+            total = math.fsum(np.concatenate(parts).tolist())
             sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
             side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
             if total == 0:

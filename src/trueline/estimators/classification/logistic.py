@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.firth import certify_firth
+from trueline.certificates.curvature import certify_firth
 from trueline.estimators.classification.firth import firth_plan, require_binary, run_firth
 from trueline.estimators.classification.separation import warn_if_separated
 from trueline.estimators.regression.rank import ColumnRank

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.tangent_sums import PointSums, RowSums
+from trueline.certificates.tangent import PointSums, RowSums
 from trueline.numerics.threads import run_strands
 from trueline.problem_set import ProblemSet
 from trueline.solvers.base import Options
