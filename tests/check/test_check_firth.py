@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from malformed import assert_refused
 
-import trueline.certificates.special.firth as prover
+import trueline.certificates.curvature as prover
 from trueline import LogisticRegression
 from trueline.check import Verdict
 from trueline.losses import Hinge, Squared

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import trueline.certificates.special.support_vectors as prover
+import trueline.certificates.kernel as prover
 from trueline import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from trueline.check import Verdict, verify
 from trueline.kernels import KernelFunction

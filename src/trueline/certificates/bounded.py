@@ -42,9 +42,14 @@ from scipy.optimize import nnls
 
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import intercept_radius
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.evaluation import (
+    Directions,
+    Evaluation,
+    Rounding,
+    evaluate,
+    open_directions,
+)
 from trueline.certificates.quadratic import proven_coercivity
-from trueline.certificates.unpenalised import Directions, open_directions
 from trueline.problem import Problem
 
 __all__ = ["Cone", "bounded_gap", "certify_bounded", "cone_gap", "find_cone", "is_cone"]

@@ -35,12 +35,19 @@ from trueline.certificates.bounded import (
     is_cone,
 )
 from trueline.certificates.duality import certify_duality, duality_gap
-from trueline.certificates.evaluation import Evaluation, GapProof, Rounding, evaluate_objective
-from trueline.certificates.fenchel import certify_fenchel, is_fenchel
-from trueline.certificates.quadratic import Evidence, certify_quadratic
+from trueline.certificates.evaluation import (
+    Directions,
+    Evaluation,
+    Free,
+    GapProof,
+    Rounding,
+    evaluate_objective,
+    open_directions,
+    unpenalised,
+)
+from trueline.certificates.quadratic import Evidence, certify_fenchel, certify_quadratic, is_fenchel
 from trueline.certificates.special.maximum import certify_maximum
 from trueline.certificates.tangent import Tangent
-from trueline.certificates.unpenalised import Directions, Free, open_directions, unpenalised
 from trueline.problem import Problem
 
 __all__ = ["BESIDE", "PROOFS", "Prover", "certify", "certify_beside"]

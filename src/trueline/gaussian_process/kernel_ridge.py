@@ -24,7 +24,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
 
-from trueline.certificates.kernel import KernelCertificate, is_definite, score_error
+from trueline.certificates.kernel import (
+    KernelCertificate,
+    is_definite,
+    score_error,
+)
 
 __all__ = ["KernelRidgePath", "Rotated", "certify_equations", "solve_equations"]
 

@@ -248,9 +248,8 @@ _FORMER_ROOMS = {
 _HOMES = {
     "bayesian": "NormalInverseGamma",
     "certificates": "Certificate",
-    "certificates.kernel": "KernelCertificate",
+    "certificates.kernel": "KernelCertificate SupportVectorCertificate",
     "certificates.special.separation": "Combination MarginCertificate SeparationCertificate",
-    "certificates.special.support_vectors": "SupportVectorCertificate",
     "estimators.multiclass.parts": "ConstantPredictor",
     "features.text": "Counter",
     "features.chained": "Stage",

@@ -1,4 +1,4 @@
-"""Proofs of single problems: Huber with its scale, Firth, largest errors, margins, perceptrons.
+"""Proofs of single problems: Huber with its scale, largest errors, margins, perceptrons.
 
 In: the problem and the answer of its own solver. Out: a certificate whose kind is this problem's.
 """

@@ -88,6 +88,8 @@ class _Point:
     def __init__(self, rows: Rows, claim: Any) -> None:
         s, y, u = rows.s, rows.y[:, 0], claim.dual[:, 0]
         weighted, self.level, eta = s * u, 0.0, 0.0
+        if not np.isfinite(weighted * np.maximum(np.abs(u), np.abs(y))).all():
+            raise Refused("products of multipliers leave the range of doubles")
         self.middle = centre(rows, claim.fit_intercept)
         if claim.fit_intercept:
             doubt = _UNITS * fsum(np.abs(weighted))

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.firth import certify_firth
+from trueline.certificates.curvature import certify_firth
 from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients

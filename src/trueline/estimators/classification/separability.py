@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
-from trueline.certificates.special.hard_margin import certify_hard_margin
+from trueline.certificates.special.separation import certify_hard_margin
 from trueline.design import SparseDesign
 from trueline.estimators.shared.classifier import encode_labels
 from trueline.estimators.shared.validation import check_array

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.ordered import certify_ordered
+from trueline.certificates.duality import certify_ordered
 from trueline.estimators.regression.standard_errors import QuantileInference
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters

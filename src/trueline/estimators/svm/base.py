@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from trueline.certificates.special.support_vectors import SupportVectorCertificate
+from trueline.certificates.kernel import SupportVectorCertificate
 from trueline.estimators.kernel.kernel_function import check_memory, data_text, matrix_text
 from trueline.estimators.shared.parameters import (
     KW_ONLY,

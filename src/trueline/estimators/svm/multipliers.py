@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates.special.support_vectors import SupportVectorCertificate
+from trueline.certificates.kernel import SupportVectorCertificate
 from trueline.kernels import KernelFunction, KernelSource, largest_exponent
 from trueline.solvers import DualProgram, DualSolution, by_row, largest_score, levels
 
@@ -157,7 +157,7 @@ class PendingProof:
 
     def certificate(self) -> SupportVectorCertificate:
         """The statement with its numbers."""
-        from trueline.certificates.special.support_vectors import certify_support_vectors
+        from trueline.certificates.kernel import certify_support_vectors
 
         return certify_support_vectors(self.claim, self.X, self.y, self.weights)
 

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
-from trueline.certificates.unpenalised import Free
+from trueline.certificates.evaluation import Evaluation, Free, Rounding, evaluate, sum_rows
 from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments

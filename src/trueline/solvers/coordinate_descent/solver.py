@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
-from trueline.certificates.fenchel import certify_from_moments, is_fenchel, moments_problem
+from trueline.certificates.quadratic import certify_from_moments, is_fenchel, moments_problem
 from trueline.moments import Moments
 from trueline.numerics.blas import available_threads, run_strands
 from trueline.penalties import Penalty

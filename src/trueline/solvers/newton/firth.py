@@ -22,7 +22,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.special.firth import certify_firth
+from trueline.certificates.curvature import certify_firth
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Iteration, Monitor, Options, Progress, run

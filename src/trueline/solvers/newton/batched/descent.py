@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.tangent_sums import PointSums
+from trueline.certificates.tangent import PointSums
 from trueline.solvers.newton.batched.precondition import Preconditioner
 from trueline.solvers.newton.batched.rows import Batch
 

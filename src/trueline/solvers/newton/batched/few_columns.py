@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.tangent_sums import PointSums, RowSums
+from trueline.certificates.tangent import PointSums, RowSums
 from trueline.losses.logistic import derivatives
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.tangent_sums import RowSums
+from trueline.certificates.tangent import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands

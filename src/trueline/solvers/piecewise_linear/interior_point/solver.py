@@ -19,8 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.duality import certify_dual, size_of_targets
-from trueline.certificates.special.ordered import certify_ordered
+from trueline.certificates.duality import certify_dual, certify_ordered, size_of_targets
 from trueline.design import AugmentedDesign
 from trueline.numerics.blas import single_threaded_blas
 from trueline.problem import Problem
