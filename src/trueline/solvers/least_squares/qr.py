@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.quadratic import Evidence, certify_quadratic
+from trueline.certificates.quadratic import Evidence, certify_quadratic, quadratic_gap
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Stage, Status
@@ -54,8 +54,9 @@ __all__ = [
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Up to here double precision leaves eleven digits or more, and the proof does not need others.
-_WELL_CONDITIONED = 1e3
+# Rows of at most this condition need no refinement where the proof of the gap, relative to the
+# objective, is of these digits in double precision.
+_WELL_CONDITIONED, _DIGITS = 1e3, 1e-20
 # Of the squares that a constant leaves: what the least norm may cost.
 _NOT_WORSE = 1e-14
 
@@ -92,26 +93,10 @@ def solve_by_rows(
     for strength, targets in same_strength_groups(curvature):
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         factor = factor_rows(part, mean, strength, use_svd=use_svd)
-        start, level = np.zeros((d, len(targets))), best_level(part)
-        bend = curvature[:, targets]
-        is_whole = factor.space is None or factor.is_least_norm
-        is_easy = X_low is None and is_whole and factor.condition <= _WELL_CONDITIONED
-        if can_refine(part) and not is_easy:
-            refined = refine(part, start, level, factor.steps, centre, bend, X_low)
-            if factor.space is not None and not factor.is_least_norm:
-                refined = _least_norm(part, refined, factor, factor.space, centre, bend, X_low)
-            steps = max(steps, refined.steps)
-            W[:, targets], b[targets] = refined.coef, refined.intercept
-            if X_low is not None:  # the certificate is about the double-precision design
-                refined = evaluate_exactly(part, refined.coef, refined.intercept, centre, bend)
-            evidence = evidence_from_refined(
-                part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
-            )
-        else:
-            w, level = plain_steps(part, start, level, factor.steps, centre, bend, steps=3)
-            W[:, targets], b[targets] = w, level
-            evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
-            evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
+        W[:, targets], b[targets], evidence, own_steps = _solve_group(
+            part, factor, centre, curvature[:, targets], X_low
+        )
+        steps = max(steps, own_steps)
         parts.append((targets, evidence))
         bending = part.penalty.value_per_target(W[:, targets])
         squares[targets] = 2 * np.maximum(evidence.objective - bending, 0.0)
@@ -134,6 +119,33 @@ def solve_by_rows(
     )
     solution.certificate = certify_groups(problem, W, b, parts)
     return solution
+
+
+def _solve_group(
+    part: Problem, factor: RowFactor, centre: Array, curvature: Array, X_low: Array | None
+) -> tuple[Array, Array, Evidence, int]:
+    """Targets of one strength: coefficients, intercepts, evidence, steps in doubled precision."""
+    d = part.n_features
+    start, constant = np.zeros((d, part.n_targets)), best_level(part)
+    is_whole = factor.space is None or factor.is_least_norm
+    is_easy = X_low is None and is_whole and factor.condition <= _WELL_CONDITIONED
+    if is_easy or not can_refine(part):
+        w, b = plain_steps(part, start, constant, factor.steps, centre, curvature, steps=3)
+        evidence = evidence_from_rows(part, w, b, centre, factor.basis, factor.coercivity)
+        evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
+        gap = quadratic_gap(evidence, part.total_weight, None).sum()
+        if gap <= _DIGITS * evidence.objective.sum() or not can_refine(part):
+            return w, b, evidence, 0
+    refined = refine(part, start, constant, factor.steps, centre, curvature, X_low)
+    if factor.space is not None and not factor.is_least_norm:
+        refined = _least_norm(part, refined, factor, factor.space, centre, curvature, X_low)
+    w, b, steps = refined.coef, refined.intercept, refined.steps
+    if X_low is not None:  # the certificate is about the double-precision design
+        refined = evaluate_exactly(part, w, b, centre, curvature)
+    evidence = evidence_from_refined(
+        part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
+    )
+    return w, b, evidence, steps
 
 
 def _least_norm(

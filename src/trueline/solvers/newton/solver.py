@@ -74,6 +74,8 @@ _NEGLIGIBLE = 1e-7
 _UNSEEN = 1e-22
 # Steps after which the tolerance that was asked for is enough, and between looks at the proof then.
 _PRESENT, _LATER = 40, 10
+# Steps without progress that are waited for.
+_IDLE = 4
 # The unit of the gap is at most this many times the objective of the first point.
 _NEAR = 100.0
 # What the rounding of constant targets leaves of their squares.
@@ -342,6 +344,7 @@ class _Iteration(Iteration):
         self._gap, self._asked, self._is_watched = gap, asked, is_watched
         self._steps = 0
         self._least, self._idle, self._proven = math.inf, 0, math.inf
+        self._lowest, self._flat = math.inf, 0
         # A start of our own making is no answer yet: there is a step to be seen in any case.
         self._has_moved = False
         self._expose()
@@ -358,8 +361,20 @@ class _Iteration(Iteration):
         # Steps that promise no more than the ones before are made of rounding.
         self._idle = self._idle + 1 if self._descent.decrease >= 0.5 * self._least else 0
         self._least = min(self._least, self._descent.decrease)
-        is_late = self._descent.is_exact and self._idle > 4 and self._descent.decrease <= self._gap
-        self.is_stalled = length == 0.0 or is_late
+        is_late = (
+            self._descent.is_exact and self._idle > _IDLE and self._descent.decrease <= self._gap
+        )
+        self.is_stalled = length == 0.0 or is_late or self._is_flat()
+
+    def _is_flat(self) -> bool:
+        """Whether idle steps no longer lower the objective: nothing better will come of them."""
+        if self._idle <= _IDLE:
+            self._lowest, self._flat = math.inf, 0
+            return False
+        objective = self._descent.objective
+        self._flat = 0 if objective < self._lowest else self._flat + 1
+        self._lowest = min(self._lowest, objective)
+        return self._flat > _IDLE
 
     def progress(self) -> Progress:
         descent = self._descent
