@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from trueline.check.files import read_proof, write_proof
 
 _THEOREMS = {
-    "curvature": ("curvature", "local"),
-    "fenchel_young": (
-        *("quadratic", "row space", "fenchel", "duality", "ordered duality", "tangent", "bounded"),
-    ),
+    "curvature": ("quadratic", "row space", "curvature", "local"),
+    "fenchel_young": ("fenchel", "duality", "ordered duality", "tangent", "bounded"),
     "maximum_error": ("maximum error",),
     "concomitant": ("concomitant",),
     "firth": ("stationary",),

@@ -62,10 +62,9 @@ class Penalty:
         # A strength below the rounding of q holds nothing that could be seen.
         return (self.linear <= 1e3 * error * (self.linear > 0)) & (self.curvature == 0) & falls
 
-    def is_inside(self, W: Array, bent: bool = False) -> Bools:
-        """Coefficients without a penalty (but for squares, if ``bent``) that are on no bound."""
-        flat = (self.linear == 0) & (bent | (self.curvature == 0))
-        return flat & (W > self.low) & (W < self.high)
+    def is_inside(self, W: Array) -> Bools:
+        """Coefficients without a penalty that are on no bound."""
+        return (self.linear == 0) & (self.curvature == 0) & (W > self.low) & (W < self.high)
 
     def admits(self, W: Array) -> bool:
         """Whether the coefficients are within the bounds."""

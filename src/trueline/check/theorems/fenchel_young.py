@@ -24,10 +24,10 @@ only to exist. They are made from known ones u^ as follows; each step enters the
    hinge: the same for each flow of multipliers from class to class.
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
-4. *Coefficients without penalty* need q_j = 0. They are held by the curvature of the losses
-   (:mod:`trueline.check.theorems.curvature`), as others of squared losses may be, whose penalty
-   holds them too little. Where that is not possible the bound is conditional: |v_j - w_j| <= R
-   costs |q_j| R.
+4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
+   (:mod:`trueline.check.rows`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.rows`).
+   Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
 
 *Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
 m (z_next - z_j) at w, and take away nothing at any v in order.
@@ -54,16 +54,15 @@ penalty no more is used than that it is not negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array, Bools, exact_product, two_sum
+from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, two_sum
 from trueline.check.claims import Claim, read_claim
+from trueline.check.rows import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
-from trueline.check.theorems.curvature import Held, Spent, hold, hold_smooth
 from trueline.check.verdict import Check, Refused, Verification
 
 _WITNESS = {
@@ -74,9 +73,6 @@ _WITNESS = {
     # Of use to the fit alone.
     "centre": Field(("d",), optional=True),
     "about": Field(("d",), optional=True),
-    "basis": Field(kind="any", optional=True),
-    "coercivity": Field(finite=False, optional=True),
-    "left_out": Field(optional=True),
 }
 
 
@@ -101,16 +97,16 @@ def check(
         points.append((None, True))
     if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
         points.append((None, False))
-    gap, condition = np.inf, ""
+    gap, radius = np.inf, None
     for doubled, (dual, moved) in product((False, True), points):
         claim.evaluate(doubled)
         objective = claim.check_objective()
         bound = _Bound(claim, dual, doubled, moved)
-        found, presupposed = bound.gap(fields.gap)
-        if not gap <= fields.gap or (found <= fields.gap and not presupposed):
-            gap, condition = found, presupposed
+        found, limit = bound.gap(fields.gap)
+        if not gap <= fields.gap or (found <= fields.gap and limit is None):
+            gap, radius = found, limit
         in_order = not is_ordered or bound.crossing() <= (fields.slack or 0.0)
-        if objective.holds and gap <= fields.gap and not condition and in_order:
+        if objective.holds and gap <= fields.gap and radius is None and in_order:
             break
     checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
     statement = claim.statement()
@@ -121,7 +117,13 @@ def check(
             Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
         )
         statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
-    return Verification(tuple(checks), statement, (condition,) * bool(condition))
+    conditions: tuple[str, ...] = ()
+    if radius is not None:
+        conditions = (
+            f"no coefficient without a penalty is changed by more than {radius:.3g} times its size "
+            "and that of the target, in units of its column",
+        )
+    return Verification(tuple(checks), statement, conditions)
 
 
 class _Bound:
@@ -357,15 +359,15 @@ class _Bound:
 
     # --- the bound --------------------------------------------------------------------------------
 
-    def gap(self, claimed: float) -> tuple[float, str]:
-        """The bound, and the condition that it is subject to, if any."""
-        claim = self.claim
+    def gap(self, claimed: float) -> tuple[float, float | None]:
+        """The bound, and the radius that it is subject to (None if it holds everywhere)."""
+        claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
         if np.isinf(claimed):
-            return claimed, ""  # nothing is claimed
+            return claimed, None  # nothing is claimed
         if claim.is_own and claim.ceiling <= claimed:
-            return claim.ceiling, ""  # no objective is negative
+            return claim.ceiling, None  # no objective is negative
         if not np.isfinite(self.excess).all():
-            return np.inf, ""
+            return np.inf, None
         weighted, rest = exact_product(self.s, self.u)
         if claim.fields.order is not None:
             weighted, small = two_sum(weighted, self.push)
@@ -375,112 +377,141 @@ class _Bound:
         if claim.fields.cone is not None:
             bound = cone_bound(claim, claim.fields.cone, q, off, self.excess)
             if bound <= claimed:
-                return bound, ""
-        best = np.inf, ""
-        for free, lifted in self._choices(q, off, squares):
-            found = self._held(claimed, free, lifted, q, off, squares)
-            if found[0] <= claimed or found[0] < best[0]:
-                best = found
-            if found[0] <= claimed and not found[1]:
-                break
-        return best
-
-    def _choices(self, q: Array, off: Array, squares: Array) -> Iterator[tuple[Bools, Bools]]:
-        """Coefficients to be held, and targets in which the curvature of the penalty helps."""
-        penalty, W = self.claim.penalty, self.claim.W
-        free, nowhere = penalty.is_free(q, off), np.zeros(self.claim.rows.k, dtype=bool)
-        yield free, nowhere
+                return bound, None
         # Those inside their bounds cost q_j w_j if they are not held, which may be all there is.
-        inside = free | penalty.is_inside(W)
-        if (inside != free).any():
-            yield inside, nowhere
-        if self.claim.loss.is_squared and penalty.curvature.any() and not penalty.note:
-            inside = inside | penalty.is_inside(W, bent=True)
-            a = penalty.curvature[inside.any(axis=1)]
-            seen = a > EPS * squares[inside.any(axis=1), None]
-            for lifted in {tuple(np.all(bent, axis=0).tolist()) for bent in (a > 0, seen)}:
-                yield inside, np.array(lifted)
-            yield inside, nowhere
+        held = penalty.is_free(q, off)
+        inside = held | penalty.is_inside(W)
+        for free in (held, inside) if (inside != held).any() else (held,):
+            found = self._held(claimed, free, q, off, squares)
+            if found[0] <= claimed:
+                break
+        return found
 
     def _held(
-        self, claimed: float, free: Bools, lifted: Bools, q: Array, off: Array, squares: Array
-    ) -> tuple[float, str]:
-        """The bound if these coefficients are held."""
+        self, claimed: float, free: Bools, q: Array, off: Array, squares: Array
+    ) -> tuple[float, float | None]:
+        """The bound if these coefficients without a penalty are held at q_j = 0."""
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
-        held = Held(self.excess, off)
+        excess, radius_cost = self.excess, 0.0
         for _ in range(3):
             if not free.any():
                 break
-            held = self._hold(free, lifted, q, off, squares)
+            held, further, radius_cost = self._hold(free, q, off, squares, excess)
             # What holds some coefficients may let others go.
-            more = free | penalty.is_free(q, held.off)
-            if held.cost or (more == free).all():
+            more = free | penalty.is_free(q, further)
+            if radius_cost or (more == free).all():
+                excess, off = held, further
                 break
             free = more
         else:
-            return np.inf, ""
-        excess, off = held.excess, held.off
+            return np.inf, None
         t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
         t = np.full(len(t), t.min()) if self.shared else t
         if (t < 1).any():
-            if lifted.any():  # what holds them would be multiplied as well
-                return np.inf, ""
             if claim.loss.is_squared:
                 # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
                 # sum s u = 0, and rounding.
                 far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
-                apart = np.sqrt(2 * excess) if free.any() else self.apart()
+                apart = np.sqrt(2 * excess)
+                if self.from_scores and not free.any():
+                    apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
                 excess = excess + 0.5 * far**2 + far * apart
             else:
                 excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
         total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
-        total += float((0.5 * penalty.curvature * W**2)[free & ~lifted].sum())
         if claim.fields.order is not None:
             steps, slack = self._steps()
             # Scores that cross give back what they gained by it, as far as t leaves multipliers.
             signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
             total += float((self.multipliers * signed).sum())
         total = total * (1 + 1e-10) + claim.rows.floor
-        if held.cost == 0.0 or not np.isfinite(total):
-            return total, ""
-        return self._conditioned(claimed, total, held)
+        if radius_cost == 0.0 or not np.isfinite(total):
+            return total, None
+        radius = (claimed - total) / radius_cost
+        if not radius > 2:
+            return np.inf, None
+        return claimed, radius
 
-    def apart(self) -> Array:
-        """How far u is from the scores, but for a change of the intercept."""
-        if not self.from_scores:
-            return np.sqrt(2 * self.excess)
-        return np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0)) * (1 + 1e-9)
-
-    def _conditioned(self, claimed: float, total: float, held: Held) -> tuple[float, str]:
-        """What is claimed, if no coefficient changes more than the rest of the claim allows for."""
-        radius, least, said = (claimed - total) / held.cost, 2.0, ""
-        if held.rest is None:
-            said = f"no coefficient without a penalty is changed by more than {radius:.3g} times "
-            said += "its size and that of the target, in units of its column"
-        else:
-            least = 2 * float(np.abs(self.claim.W[held.rest]).max(initial=0.0))
-            columns = ", ".join(map(str, held.rest[:5].tolist()))
-            columns += f" and {len(held.rest) - 5} more" * (len(held.rest) > 5)
-            said = f"no coefficient of the columns {columns}, which depend on the others up to "
-            said += f"rounding, is changed by more than {radius:.3g}"
-        return (claimed, said) if radius > least else (np.inf, "")
-
-    def _hold(self, free: Bools, lifted: Bools, q: Array, off: Array, squares: Array) -> Held:
+    def _hold(
+        self, free: Bools, q: Array, off: Array, squares: Array, excess: Array
+    ) -> tuple[Array, Array, float]:
         """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
-        claim, loss = self.claim, self.claim.loss
-        size, held = np.where(free, np.abs(q) + off, 0.0), None
-        if not loss.note and loss.room > 0:
-            spent = Spent(self.excess, self.apart(), self.losses)
-            held = hold(claim, free, lifted, q, off, squares, spent)
-        elif not loss.note and self.from_scores:
-            found = hold_smooth(claim, free, size, squares, self.way, self.error)
-            if found is not None and found.excess.sum() <= claim.fields.gap:
-                held = Held(found.excess, off + found.off)
-        if held is not None:
-            return held
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        size = np.where(free, np.abs(q) + off, 0.0)
         norms = np.sqrt(np.where(squares > 0, squares, np.inf))[:, None]
         reach = np.abs(claim.W) + np.sqrt((self.s * claim.rows.y**2).sum(axis=0)) / norms
-        return Held(self.excess, off, float((size * reach).sum()) * (1 + 1e-9))
+        otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
+        if loss.note or (loss.room == 0 and not self.from_scores):
+            return otherwise
+        centre = claim.means()
+        columns, _, exact = independent_columns(
+            rows, np.flatnonzero(free.any(axis=1)), centre, claim.has_intercept
+        )
+        if exact and loss.room == 0:
+            held = self._hold_smooth(columns, size, squares)
+            if held is None or not held[0].sum() <= claim.fields.gap:
+                return otherwise
+            return held[0], off + held[1], 0.0
+        if not exact:
+            return otherwise
+        nu, trace, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
+        if nu <= 0:
+            return otherwise
+        # Only what is free in a target has to vanish there; the rest of its q stays as it is.
+        own, unsure = (np.where(free, part, 0.0)[columns] for part in (q, off))
+        along = np.abs(basis.T @ own) * (1 + 1e-9)
+        along = along + np.abs(basis).T @ (unsure + len(columns) * EPS * np.abs(own))
+        long = np.sqrt((along**2).sum(axis=0))
+        moved = long / np.sqrt(nu) * (1 + 1e-9)
+        # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
+        most = 1.01 * np.sqrt(trace / float(rows.s.min())) * long / nu
+        share = most / loss.room * (1 + 1e-9)
+        if not (share < 0.5).all():
+            return otherwise
+        if loss.is_squared:
+            excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
+        else:
+            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
+            excess = excess + share * self.losses + moved * far + 0.5 * moved**2
+        return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
+
+    def _hold_smooth(
+        self, columns: Indices, size: Array, squares: Array
+    ) -> tuple[Array, Array] | None:
+        """The same for smooth losses: slopes at the least value over these coefficients.
+
+        It lies within r, in the units of M, where M (sum_i s_i c_i a_i a_i^T) M >= nu for the least
+        curvatures c_i within that distance and nu r >= 2 |M g|
+        (:mod:`trueline.check.theorems.curvature`).
+        """
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        if loss.is_coupled:
+            return None
+        part = Table(rows, claim.means(), columns, claim.has_intercept)
+        excess, further = np.zeros(rows.k), np.zeros_like(size)
+        for t in range(rows.k):
+            own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
+            curvatures = rows.s * own.least_bend(y, z, off)
+            scale = sum((curvatures[w] @ block**2 for w, block in part), np.zeros(part.d))
+            M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
+            steep = size[columns, t]
+            if claim.has_intercept:
+                steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
+            steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
+            r, far = (
+                2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300),
+                np.zeros(rows.n),
+            )
+            for where, block in part:
+                far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
+            curvatures = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
+            if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
+                return None
+            way = off + far
+            curvature = own.most_bend(y, z, way)
+            excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
+            further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
+        return excess, further
 
 
 def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -> float:
