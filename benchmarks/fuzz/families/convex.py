@@ -61,8 +61,12 @@ class _Drawn:
         objective: Objective,
         found: Callable[[], list[Point]],
         zero: Point,
+        least: float = 0.0,
     ) -> Case:
-        """A case whose scale is the objective at a point without coefficients."""
+        """A case whose scale is the objective at a point without coefficients.
+
+        Objectives below the least one are made of rounding.
+        """
 
         def value(fitted: Any) -> float:
             w = np.asarray(fitted.coef_, dtype=np.float64).ravel()
@@ -72,7 +76,7 @@ class _Drawn:
             points = [zero, *found()]
             return min(objective(w, b) for w, b in points if np.isfinite(w).all())
 
-        scale = objective(*zero)
+        scale = max(objective(*zero), least)
         note = f"{model}; {self.note}"
         return Case(model, self.held, y, self.s, value, reference, scale, note)
 
@@ -287,4 +291,6 @@ def counts(rng: Rng) -> Case:
     def found() -> list[Point]:
         return [drawn.point(newton(derivatives, start))]
 
-    return drawn.case(model, y, objective, found, (np.zeros(len(drawn.mean)), level))
+    # The terms of a deviance are of the size of one or of the target, and cancel.
+    least = 1e-15 * float(s @ (1.0 + y))
+    return drawn.case(model, y, objective, found, (np.zeros(len(drawn.mean)), level), least)

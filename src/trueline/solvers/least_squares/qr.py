@@ -54,8 +54,9 @@ __all__ = [
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Rows of at most this condition need no refinement where the proof of the gap, relative to the
-# objective, is of these digits in double precision.
+# Columns that depend on each other exactly, as those of categories do, hide no ill-conditioned
+# directions: up to this condition, and where the proof of the gap, relative to the objective, is of
+# these digits in double precision, nothing is refined.
 _WELL_CONDITIONED, _DIGITS = 1e3, 1e-20
 # Of the squares that a constant leaves: what the least norm may cost.
 _NOT_WORSE = 1e-14
@@ -127,8 +128,8 @@ def _solve_group(
     """Targets of one strength: coefficients, intercepts, evidence, steps in doubled precision."""
     d = part.n_features
     start, constant = np.zeros((d, part.n_targets)), best_level(part)
-    is_whole = factor.space is None or factor.is_least_norm
-    is_easy = X_low is None and is_whole and factor.condition <= _WELL_CONDITIONED
+    is_table = factor.space is not None and factor.is_least_norm
+    is_easy = X_low is None and is_table and factor.condition <= _WELL_CONDITIONED
     if is_easy or not can_refine(part):
         w, b = plain_steps(part, start, constant, factor.steps, centre, curvature, steps=3)
         evidence = evidence_from_rows(part, w, b, centre, factor.basis, factor.coercivity)
