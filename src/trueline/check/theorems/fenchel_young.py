@@ -63,6 +63,7 @@ from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product,
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
+from trueline.check.theorems.cone import cone_bound
 from trueline.check.verdict import Check, Refused, Verification
 
 _WITNESS = {
@@ -512,41 +513,3 @@ class _Bound:
             excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
             further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
         return excess, further
-
-
-def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -> float:
-    """The bound for a dual point with sums q up to off, and the excess of its losses."""
-    rows, penalty = claim.rows, claim.penalty
-    is_nonnegative = (penalty.low == 0).all() and np.isinf(penalty.high).all()
-    if penalty.note or not is_nonnegative:
-        return np.inf
-    t, first = np.zeros((rows.n, 1)), None
-    constant = np.ones(rows.d, dtype=bool)
-    for where, block in rows:
-        t[where, 0] = (block - claim.centre) @ cone
-        if first is None:
-            first = block[0] if claim.has_intercept else np.zeros(rows.d)
-        constant &= (block == first).all(axis=0)
-    s, balance = rows.s[:, None], 0.0
-    if claim.has_intercept:
-        t = t - float(rows.s @ t[:, 0]) / rows.weight
-        balance = abs(math.fsum((rows.s * t[:, 0]).tolist())) / rows.weight
-        balance += 2 * EPS * float(np.abs(t).max(initial=0.0))
-    nothing = np.zeros_like(t)
-    p, error, squares = claim.sums(s * t, nothing, EPS * np.abs(s * t), False)
-    p = p[:, 0] - error[:, 0] - balance * np.sqrt(rows.weight * squares) * 1.01
-    if not (p[~constant] > 0).all():
-        return np.inf
-    y = rows.y - (rows.s @ rows.y / rows.weight if claim.has_intercept else 0.0)
-    norm = float(np.sqrt((s * t**2).sum())) + balance * np.sqrt(rows.weight)
-    largest = float(np.abs(t).max(initial=0.0)) + balance
-    far = claim.loss.most_residual(claim.ceiling, rows.weight, norm, largest)
-    if not np.isfinite(far):
-        return np.inf
-    far = far + norm * np.sqrt((s * y**2).sum(axis=0))
-    free = ~constant[:, None]
-    rise = np.where(free, np.maximum(off - q, 0.0) / np.where(constant, 1.0, p)[:, None], 0.0)
-    back = np.where(free, np.maximum(off + q, 0.0) * claim.W, 0.0)
-    value, rounding = penalty.value(claim.W)
-    total = float((excess + rise.max(axis=0, initial=0.0) * far + back.sum(axis=0)).sum())
-    return (total + value + rounding) * (1 + 1e-9) + rows.floor
