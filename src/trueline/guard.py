@@ -213,7 +213,8 @@ def _most_rounding(problem: Problem | MomentsProblem, unit: float) -> float:
     rounding alone could have made is none.
     """
     if isinstance(problem, MomentsProblem):
-        targets = float(problem.moments.y_size.sum())
+        moments = problem.moments
+        targets = float(moments.y_size.sum() + moments.weight * (moments.y_mean @ moments.y_mean))
     else:
         targets = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
     if "quadratic" in problem.loss.capabilities:

@@ -200,9 +200,12 @@ def _room_for_dependent_columns(
     coefficients that change by a few times what they are.
     """
     if isinstance(problem, MomentsProblem):
-        squares = problem.moments.x_size
+        moments = problem.moments
+        squares = np.diag(moments.gram) if problem.fit_intercept else moments.x_size
     else:
-        squares = problem.design.column_squares(problem.weights, None)
+        design, weights = problem.design, problem.weights
+        mean = design.column_means(weights) if problem.fit_intercept else None
+        squares = design.column_squares(weights, mean)
     reach = np.sqrt(squares) @ np.abs(coef)
     return 16 * _EPS * float(reach @ np.sqrt(2 * np.maximum(evidence.objective, 0.0)))
 

@@ -71,7 +71,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = _read(certificate, X, y, sample_weight)
     s = claim.plain * claim.class_weights[claim.classes]
     z, rad = _margins(claim, claim.y, claim.coef, claim.intercept)
-    found, unsure = math.fsum(s[z <= 0]), math.fsum(s[np.abs(z) <= rad])
+    sure, possible = math.fsum(s[z < -rad]), math.fsum(s[z <= rad])
+    found, unsure = 0.5 * (sure + possible), 0.5 * (possible - sure)
     checks = list(judged(claim, found, unsure + 8 * EPS * (found + unsure), 0.0))
     within = f" (within {claim.objective_rounding:.2g})" * (claim.objective_rounding > 0)
     said = f"rows of weight {claim.objective:.10g}{within} are on the wrong side{claim.said}"

@@ -56,8 +56,9 @@ Indices = NDArray[np.intp]
 
 # Columns that depend on each other exactly, as those of categories do, hide no ill-conditioned
 # directions: up to this condition, and where the proof of the gap, relative to the objective, is of
-# these digits in double precision, nothing is refined.
-_WELL_CONDITIONED, _DIGITS = 1e3, 1e-20
+# these digits in double precision, nothing is refined. Squares of offsets are at most so many times
+# those about the mean.
+_WELL_CONDITIONED, _DIGITS, _OFFSET = 1e3, 1e-20, 1e3
 # Of the squares that a constant leaves: what the least norm may cost.
 _NOT_WORSE = 1e-14
 
@@ -128,8 +129,8 @@ def _solve_group(
     """Targets of one strength: coefficients, intercepts, evidence, steps in doubled precision."""
     d = part.n_features
     start, constant = np.zeros((d, part.n_targets)), best_level(part)
-    is_table = factor.space is not None and factor.is_least_norm
-    is_easy = X_low is None and is_table and factor.condition <= _WELL_CONDITIONED
+    is_table = factor.space is not None and factor.is_least_norm and X_low is None
+    is_easy = is_table and factor.condition <= _WELL_CONDITIONED and _are_near_zero(part, centre)
     if is_easy or not can_refine(part):
         w, b = plain_steps(part, start, constant, factor.steps, centre, curvature, steps=3)
         evidence = evidence_from_rows(part, w, b, centre, factor.basis, factor.coercivity)
@@ -147,6 +148,12 @@ def _solve_group(
         part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
     )
     return w, b, evidence, steps
+
+
+def _are_near_zero(problem: Problem, mean: Array) -> bool:
+    """Whether the columns vary about as much as they are away from zero, which costs no digits."""
+    spread = centred_squares(problem, mean)
+    return bool((problem.total_weight * mean**2 <= _OFFSET * spread)[spread > 0].all())
 
 
 def _least_norm(
