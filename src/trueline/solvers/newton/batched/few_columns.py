@@ -189,7 +189,7 @@ class Part(NamedTuple):
     Attributes
     ----------
     loss : int
-        Its number in :mod:`trueline.losses.compiled`.
+        Its number in :attr:`trueline.losses.Loss.compiled`.
     A : array of shape (q, n)
     y, s : arrays of shape (n,)
         Labels, and weights, which are positive.
