@@ -6,9 +6,16 @@ import scipy.sparse as sp
 import sklearn.linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear, minimize
 
-from trueline import ElasticNet, Lasso, LinearRegression
+from trueline import ElasticNet, Lasso, LassoCV, LinearRegression
+from trueline.design import as_design
+from trueline.losses import Squared
+from trueline.penalties import L1
+from trueline.problem_set import Member, ProblemSet
+from trueline.selection.cross_validation import squared_errors
+from trueline.solution import PathSolution
 
 SHAPES = {"tall": (80, 12), "wide": (30, 90)}
 FORMS = {
@@ -271,3 +278,24 @@ def test_hundreds_of_free_coefficients_have_all_their_digits(l1_ratio):
     pull = V.T @ (y - y.mean() - V @ w) / 600 - 0.05 * (1 - l1_ratio) * w
     np.testing.assert_allclose(pull[w != 0], 0.05 * l1_ratio * np.sign(w[w != 0]), atol=1e-12)
     assert (np.abs(pull) <= 0.05 * l1_ratio + 1e-12).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shape", [(40, 100), (200, 5)], ids=["wide", "tall"])
+def test_a_search_in_which_every_coefficient_is_zero(form, shape):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=shape), rng.normal(size=shape[0])
+    ours = LassoCV(alphas=[1e6]).fit(form(X), y)
+    theirs = sklearn.linear_model.LassoCV(alphas=[1e6]).fit(X, y)
+    assert not ours.coef_.any()
+    assert_allclose(ours.mse_path_, theirs.mse_path_)
+
+
+def test_the_errors_of_a_path_without_coefficients():
+    """Not even a column is read: the intercepts alone predict."""
+    rng = np.random.default_rng(1)
+    design, y = as_design(rng.normal(size=(12, 30))), rng.normal(size=(12, 1))
+    problems = ProblemSet(design, Squared(), (Member(y, L1(1e6)),))
+    path = PathSolution([0], np.zeros((30, 1, 1)), np.array([[0.5]]), np.zeros(1), 1.0, "any", [0])
+    errors = squared_errors(problems, path, np.arange(6), None)
+    assert_allclose(errors, [np.mean((y[:6] - 0.5) ** 2)])

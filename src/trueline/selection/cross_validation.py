@@ -127,7 +127,7 @@ def squared_errors(
         return (_squares(held, W, b) / held.weight).mean(axis=0)
     index = np.arange(problems.design.shape[0])[test]
     used = np.flatnonzero(W.any(axis=(1, 2)))
-    scores = submatrix(problems.design, index, used) @ W[used].reshape(len(used), -1)
+    scores = submatrix(problems.design, index, used) @ W[used].reshape(len(used), W[0].size)
     target = problems.members[first].target[index]
     errors = (target[:, :, None] - scores.reshape(len(index), *b.shape) - b) ** 2
     s = None if weights is None else weights[index]
