@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_regression
 
 from trueline import (
     ConstantFeature,
@@ -356,6 +357,14 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, fitted, monkeypatch):
 )
 def test_files_that_name_a_folder_as_it_was_called_before_are_read(former, today):
     assert find_class(former) is known_classes()[today]
+
+
+def test_a_plan_is_read_whose_fallbacks_have_their_former_name():
+    plan = Ridge().fit(*make_regression(30, 3, random_state=0))._plan
+    encoder = Encoder()
+    node = encoder.encode(plan)
+    node["fields"]["successors"] = node["fields"].pop("fallbacks")
+    assert Decoder(encoder.arrays).decode(node) == plan
 
 
 def test_registering():

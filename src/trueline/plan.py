@@ -33,7 +33,7 @@ class Plan(Readable):
     facts: Facts
     candidates: tuple[Candidate, ...]
     #: Who takes over, in this order, where the answer is not proven to the tolerance.
-    successors: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
     #: Problems on the same rows that are solved together, this one among them.
     count: int = 1
 
@@ -83,8 +83,8 @@ class Plan(Readable):
             f"solver     {self.chosen}: {self.reason}",
             *self._growth(),
         ]
-        if self.successors:
-            then = ", then ".join(self.successors)
+        if self.fallbacks:
+            then = ", then ".join(self.fallbacks)
             lines.append(f"fallback   {then}, if the answer is not proven to the tolerance")
         return "\n".join([*lines, *self._considered(every)])
 

@@ -38,10 +38,10 @@ __all__ = [
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
 # nor more bytes.
-_PATIENCE, _SECONDS, _MEMORY = 30.0, 1.0, 2e9
+_FALLBACK_RATIO, _FALLBACK_SECONDS, _FALLBACK_MEMORY = 30.0, 1.0, 2e9
 # How many steps gradients take depends on the numbers, which nobody has looked at: they are for
 # problems that nobody else takes.
-_UNKNOWING = ProximalGradient.name
+_LAST_RESORT = ProximalGradient.name
 # Endings that somebody asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 _BY_NAME = "asked for by name"
@@ -151,20 +151,20 @@ def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
         candidates.append(Candidate(candidate.name, candidate.title, cost, verdict))
         if not candidate.is_textbook:
             open_ones.append((candidate, cost))
-    successors: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
     if asked is not None:
         chosen, reason = asked.name, _BY_NAME
     else:
         chosen, reason = _choose(problem, open_ones, candidates)
-        successors = _successors(chosen, open_ones)
+        fallbacks = _fallbacks_of(chosen, open_ones)
     candidates = [
         Candidate(c.solver, c.title, c.cost, "chosen") if c.solver == chosen else c
         for c in candidates
     ]
-    return Plan(chosen, reason, problem.formula, facts, tuple(candidates), successors, count)
+    return Plan(chosen, reason, problem.formula, facts, tuple(candidates), fallbacks, count)
 
 
-def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
+def _fallbacks_of(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
     """One solver of the same kind and one of the other, as far as they are affordable.
 
     One of the same kind repairs what one method gets wrong, one of the other kind (iterations for a
@@ -176,14 +176,14 @@ def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str,
     if chosen not in known:
         return ()
     own, first = known.pop(chosen)
-    longest = _PATIENCE * first.seconds + _SECONDS
+    longest = _FALLBACK_RATIO * first.seconds + _FALLBACK_SECONDS
     if own.hands_over:
-        able = [cost.seconds for name, (_, cost) in known.items() if name != _UNKNOWING]
+        able = [cost.seconds for name, (_, cost) in known.items() if name != _LAST_RESORT]
         longest = max(longest, min(able, default=0.0))
     others = sorted(
-        (name == _UNKNOWING, solver.needs_loss != own.needs_loss, cost.seconds, name)
+        (name == _LAST_RESORT, solver.needs_loss != own.needs_loss, cost.seconds, name)
         for name, (solver, cost) in known.items()
-        if cost.seconds <= longest and cost.memory <= _MEMORY
+        if cost.seconds <= longest and cost.memory <= _FALLBACK_MEMORY
     )
     kinds = [
         [other for other in others if known[other[-1]][0].is_direct is is_direct]
@@ -211,7 +211,7 @@ def _choose(
             )
         best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
         return best.solver, "the only kind of solver for this loss and penalty"
-    knowing = [pair for pair in open_ones if pair[0].name != _UNKNOWING]
+    knowing = [pair for pair in open_ones if pair[0].name != _LAST_RESORT]
     open_ones = sorted(knowing or open_ones, key=lambda pair: pair[1].seconds)
     solver, cost = open_ones[0]
     if len(open_ones) == 1:
@@ -239,7 +239,7 @@ def execute(
     monitor: Monitor,
     moments: Moments | None = None,
 ) -> Solution:
-    """Run the chosen solver; where its answer is not proven, its successors go on from there.
+    """Run the chosen solver; where its answer is not proven, its fallbacks go on from there.
 
     Moments that are there already are not formed again. BLAS runs single-threaded inside (the
     solvers bring threads of their own), so that the answer does not depend on how many threads
@@ -357,10 +357,10 @@ def _run_alone(
 def _run(
     problem: Problem, plan: Plan, options: Options, monitor: Monitor, moments: Moments | None
 ) -> Solution:
-    """Run the chosen solver, look at its proof, and let its successors go on if need be."""
+    """Run the chosen solver, look at its proof, and let its fallbacks go on if need be."""
     start = time.perf_counter()
-    if plan.successors:
-        options = replace(options, has_successor=True)
+    if plan.fallbacks:
+        options = replace(options, has_fallback=True)
     solver = SOLVERS[plan.chosen]
     if moments is None:
         solution = solver.solve(problem, options, monitor)
@@ -403,10 +403,10 @@ def _run_independent(
 def _go_on(
     problem: Problem, plan: Plan, options: Options, monitor: Monitor, first: Solution
 ) -> Solution:
-    """Let the successors have a try, each from the best point so far."""
+    """Let the fallbacks have a try, each from the best point so far."""
     best, stages, failures = first, first.stages, []
-    options = replace(options, has_successor=False)
-    for name in plan.successors:
+    options = replace(options, has_fallback=False)
+    for name in plan.fallbacks:
         if name in {stage.solver for stage in stages}:
             continue  # the solver before has already fallen back on it
         if np.isfinite(best.coef).all() and np.isfinite(best.intercept).all():

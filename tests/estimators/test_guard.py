@@ -502,21 +502,21 @@ def test_moments_alone_are_judged_too():
     assert model.moments_.weight == moments.weight
 
 
-def test_the_plan_names_successors_that_work_otherwise():
+def test_the_plan_names_fallbacks_of_that_work_otherwise():
     problem = Problem(as_design(ROWS), TARGET[:, None], Squared(), NoPenalty())
     plan = make_plan(problem)
     assert plan.chosen == "cholesky"
-    assert [SOLVERS[name].is_direct for name in plan.successors] == [True, False]
-    assert not any(SOLVERS[name].is_textbook for name in plan.successors)
-    assert make_plan(problem, "cholesky").successors == ()
+    assert [SOLVERS[name].is_direct for name in plan.fallbacks] == [True, False]
+    assert not any(SOLVERS[name].is_textbook for name in plan.fallbacks)
+    assert make_plan(problem, "cholesky").fallbacks == ()
 
 
 def test_the_best_point_is_kept_if_nobody_proves_it(monkeypatch):
     problem = Problem(as_design(ROWS), TARGET[:, None], Squared(), L2(1.0))
     plan = make_plan(problem)
-    for name in (plan.chosen, *plan.successors):
+    for name in (plan.chosen, *plan.fallbacks):
         cls = type(SOLVERS[name])
-        off = 1.0 if name == plan.successors[0] else 2.0
+        off = 1.0 if name == plan.fallbacks[0] else 2.0
 
         def solve(self, problem, options, monitor, honest=cls.solve, off=off):
             found = honest(self, problem, options, monitor)
@@ -524,9 +524,9 @@ def test_the_best_point_is_kept_if_nobody_proves_it(monkeypatch):
 
         monkeypatch.setattr(cls, "solve", solve)
     solution = execute(problem, plan, Options(tol=1e-12), Monitor())
-    assert solution.solver == plan.successors[0]
+    assert solution.solver == plan.fallbacks[0]
     assert solution.status is Status.UNPROVEN
-    assert [stage.solver for stage in solution.stages] == [plan.chosen, *plan.successors]
+    assert [stage.solver for stage in solution.stages] == [plan.chosen, *plan.fallbacks]
 
 
 def test_regularization_path_is_silent_where_all_is_proven():

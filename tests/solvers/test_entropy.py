@@ -107,12 +107,12 @@ def test_slow_sweeps_hand_over_to_newton_which_starts_where_they_end(monkeypatch
     monkeypatch.setattr(NewtonCG, "solve", watched)
     X, y = rows_of_words(5)
     problem = problem_of(10 * X, y, 0.05)
-    slow = solved(problem, 1e-9, has_successor=True)
+    slow = solved(problem, 1e-9, has_fallback=True)
     assert slow.status is Status.HANDED_OVER
     alone = solved(problem, 1e-9)
     assert alone.n_iter > slow.n_iter
     plan = make_plan(problem)
-    assert (plan.chosen, plan.successors[0]) == ("entropy_dual_descent", "newton_cg")
+    assert (plan.chosen, plan.fallbacks[0]) == ("entropy_dual_descent", "newton_cg")
     found = execute(problem, plan, Options(tol=1e-9), Monitor())
     first, second = found.stages
     assert (first.solver, first.status) == ("entropy_dual_descent", Status.HANDED_OVER)

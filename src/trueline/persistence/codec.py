@@ -44,7 +44,15 @@ from typing import Any
 import numpy as np
 
 from trueline.errors import ModelFileError
-from trueline.persistence.registry import LABELS, SCHEMAS, find_class, is_estimator, label, unsaved
+from trueline.persistence.registry import (
+    FORMER_FIELDS,
+    LABELS,
+    SCHEMAS,
+    find_class,
+    is_estimator,
+    label,
+    unsaved,
+)
 from trueline.persistence.typecheck import misfit, misfit_attribute, misfit_parameter
 
 __all__ = ["ARRAY_KINDS", "LONGEST_INTEGER", "Decoder", "Encoder"]
@@ -363,7 +371,10 @@ class Decoder:
         cls: Any = self._find(node)
         if not hasattr(cls, "__dataclass_fields__"):
             raise ModelFileError(f"{node['class']} is not a record")
-        contents = {name: self.decode(item) for name, item in node["fields"].items()}
+        contents = {
+            FORMER_FIELDS.get(name, name): self.decode(item)
+            for name, item in node["fields"].items()
+        }
         expected = {field.name for field in fields(cls)}
         if unknown := contents.keys() - expected:
             raise ModelFileError(f"{node['class']} has no field {sorted(unknown)[0]!r}")

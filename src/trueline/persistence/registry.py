@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "FORMER_FIELDS",
     "LABELS",
     "SCHEMAS",
     "find_class",
@@ -242,6 +243,10 @@ _FORMER_ROOMS = {
     "processes": "gaussian_process",
     "subset": "best_subset",
 }
+
+
+# Fields of records that were renamed, likewise.
+FORMER_FIELDS = {"successors": "fallbacks"}
 
 
 # Classes of the package that are in none of its own registries, by their module.

@@ -173,7 +173,7 @@ class Options:
         Coefficients to start from.
     start_intercept : array of shape (k,), optional
         Intercepts to start from, beside ``start``; None leaves them to the solver.
-    has_successor : bool
+    has_fallback : bool
         Whether another solver goes on where this one sees that its progress has become slow.
     smoothing : float, optional
         Width over which kinks are rounded off at the end, in units of the target; None leaves it to
@@ -191,7 +191,7 @@ class Options:
     start: NDArray[np.float64] | None = None
     start_intercept: NDArray[np.float64] | None = None
     smoothing: float | None = None
-    has_successor: bool = False
+    has_fallback: bool = False
 
 
 class Solver(ABC):

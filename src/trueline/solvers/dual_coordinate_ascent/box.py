@@ -104,7 +104,7 @@ class BoxIteration(DualIteration):
         self.is_slow = problem.design.nonzeros <= SMALL
         self.scores: Array | None = np.zeros(n)
         # Newton's method can go on from here where the loss has second derivatives.
-        self.is_for_newton = options.has_successor and "bend" in problem.loss.capabilities
+        self.is_for_newton = options.has_fallback and "bend" in problem.loss.capabilities
         self.expose()
 
     def step(self) -> None:

@@ -100,7 +100,7 @@ class LogisticIteration(DualIteration):
         # On its way the sweep saw the gap fall by the rate: half of that is yet to be counted.
         rate = max(self._seen, 0.0) / before if before > 0 else 0.0
         self._expected = self._seen * math.sqrt(rate) if self.sweeps > 1 else np.inf
-        if self.has_successor:
+        if self.has_fallback:
             is_small = self.problem.design.nonzeros < LARGE
             self.hands_over = (
                 (self.sweeps > 2 and rate > _SLOW)

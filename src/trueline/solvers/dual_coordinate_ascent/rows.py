@@ -265,7 +265,7 @@ class DualIteration(Iteration):
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         self.problem, self.is_watched = problem, is_watched
-        self.has_successor = options.has_successor
+        self.has_fallback = options.has_fallback
         self.target = target_gap(problem, options.tol)
         self.strength = float(np.max(problem.penalty.curvature))
         n = problem.n_samples
