@@ -8,6 +8,9 @@ Of a grid of cases the fast run takes a few that cover it, and the others are sl
     @pytest.mark.parametrize("penalty", PENALTIES)
     @pytest.mark.parametrize("shape", SHAPES)
     def test_something(loss, penalty, shape): ...
+
+Property tests try the same examples in every run, so that a change is judged by what it changed.
+``--hypothesis-profile=search`` looks for others.
 """
 
 from __future__ import annotations
@@ -17,6 +20,11 @@ from collections.abc import Iterator
 from itertools import combinations, groupby
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", print_blob=True)
+settings.load_profile("same")
 
 
 def pytest_pycollect_makeitem(

@@ -50,6 +50,8 @@ _COARSEST, _FINEST, _POWER, _MOST_INNER = 1e-2, 1e-10, 1.6, 120
 _FEW = 6
 # Leading directions, rows for each of them in a factor, and rows for each column in a covariance.
 _LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 192, 6, 8
+# Of the variance of the rows: where leading directions hold less, one Hessian for all is better.
+_SHARE = 0.9
 # Rows at a time, so that what they are multiplied by stays in the cache.
 _BLOCK = 1024
 # Products of pairs of columns are formed once for all classes where they fit into the cache.
@@ -59,7 +61,7 @@ _TRACE = 1e-9
 
 
 def make_preconditioner(batch: Batch) -> Preconditioner:
-    """The one for these rows; nothing is computed yet."""
+    """The one for these rows."""
     rows = batch.rows
     width = (rows.width + 1) * (batch.Y.shape[2] if batch.is_coupled else 1)
     most = _MOST_COUPLED if batch.is_coupled else _MOST_COLUMNS
@@ -67,7 +69,11 @@ def make_preconditioner(batch: Batch) -> Preconditioner:
         return _Diagonal(batch)
     if batch.is_coupled:
         return _Coupled(batch)
-    return (_LeadingDirections if rows.width > _LEADING else _Factors)(batch)
+    if rows.width > _LEADING:
+        leading = _LeadingDirections(batch)
+        if leading.share >= _SHARE:
+            return leading
+    return _Factors(batch)
 
 
 class Preconditioner(ABC):
@@ -194,16 +200,15 @@ class _LeadingDirections(Preconditioner):
         X = batch.rows.single
         X = batch.rows.design.toarray().astype(np.float32) if X is None else X
         n, d = X.shape
-        self._order, self._fit_intercept = (
-            np.random.default_rng(0).permutation(n),
-            batch.fit_intercept,
-        )
+        self._order = np.random.default_rng(0).permutation(n)
+        self._fit_intercept = batch.fit_intercept
         # About their mean rows are far from being parallel to the intercept's column.
         self._middle = X.mean(axis=0) if batch.fit_intercept else np.zeros(d, np.float32)
         A = X[np.sort(self._order[: _ROWS_COVARIANCE * d])] - self._middle
         spread, vectors = np.linalg.eigh((A.T @ A).astype(np.float64) / len(A))
         # Largest first.
         self._spread = np.maximum(spread[::-1], 0.0)
+        self.share = float(self._spread[:_LEADING].sum() / max(self._spread.sum(), 1e-300))
         self._vectors = np.ascontiguousarray(vectors[:, ::-1], dtype=np.float32)
         few = np.ascontiguousarray(self._vectors[:, :_LEADING])
         self._leading = np.full((n, _LEADING + 1), float(batch.fit_intercept), np.float32)
