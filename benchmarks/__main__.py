@@ -30,6 +30,7 @@ SUITES = (
     "startup",
     "regret",
     "engines",
+    "field",
     "digits",
 )
 
