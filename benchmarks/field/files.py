@@ -30,6 +30,8 @@ _TARGETS = ("target", "label", "class", "y")
 _READABLE = (".csv", ".npz", ".svm", ".svmlight", ".libsvm", "images-idx3-ubyte")
 # A category with more values names rows rather than describes them.
 _MOST_LEVELS = 60
+# A column with more missing values is left out, and so are rows with a missing value in another one.
+_MOST_MISSING = 0.1
 # Numbers in a dense matrix; of larger ones a random part of the rows is taken.
 _MOST_NUMBERS = 10_000_000
 # Whole numbers with at most so many values are classes, unless the manifest says otherwise.
@@ -117,11 +119,14 @@ def _table(path: Path, target: str | None) -> tuple[Any, Any]:
         return TfidfVectorizer(min_df=2).fit_transform(frame[texts[-1]].astype(str)), y
     words = [name for name in frame if frame[name].dtype.kind not in "fiub"]
     frame = frame.drop(columns=[name for name in words if frame[name].nunique() > _MOST_LEVELS])
+    frame = frame.loc[:, frame.isna().mean() <= _MOST_MISSING]
     kept = frame.notna().all(axis=1).to_numpy()
     frame, y = frame[kept], y[kept]
     numbers = frame.select_dtypes("number").to_numpy(dtype=float)
     words = [name for name in frame if frame[name].dtype.kind not in "fiub"]
-    dummies = pd.get_dummies(frame[words].astype(str)).to_numpy(dtype=float) if words else numbers[:, :0]
+    dummies = (
+        pd.get_dummies(frame[words].astype(str)).to_numpy(dtype=float) if words else numbers[:, :0]
+    )
     return np.hstack([_standardised(numbers), dummies]), y
 
 

@@ -68,7 +68,9 @@ def _signs(model: Any, y: Any) -> Any:
 def _support_classification(model: Any, z: Any, y: Any, w: Any) -> float:
     slack = np.maximum(1 - _signs(model, y) * z, 0.0)
     loss = slack**2 if model.loss == "squared_hinge" else slack
-    penalty = 0.5 * ((w**2).sum() + (np.ravel(model.intercept_) ** 2).sum())
+    # LIBLINEAR's intercept is a column of ones, and is penalised.
+    all_of_it = np.concatenate([w.ravel(), np.ravel(model.intercept_)])
+    penalty = np.abs(all_of_it).sum() if model.penalty == "l1" else 0.5 * (all_of_it**2).sum()
     return float(model.C * loss.sum() + penalty)
 
 
@@ -110,4 +112,4 @@ def objective(model: Any, X: Any, y: Any) -> float | None:
         return None
     w = np.asarray(model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_, float)
     z = X @ np.atleast_2d(w).T + np.ravel(model.intercept_)
-    return value(model, z if w.ndim > 1 else z.ravel(), y, w)
+    return value(model, z if hasattr(model, "classes_") else z.ravel(), y, w)

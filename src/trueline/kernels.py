@@ -295,6 +295,11 @@ _CACHE_COLUMNS = 2048
 _CACHE_ROWS = 64
 
 
+# Products of sparse rows visit the square of this share of what dense ones do, and take some
+# fifty times as long for each.
+_HARDLY_SPARSE = 0.14
+
+
 class KernelSource(Protocol):
     """Rows of an n x n kernel matrix, as float32 or float64."""
 
@@ -474,6 +479,8 @@ def make_source(X: Any, kernel: KernelFunction, dtype: Any) -> KernelSource:
     """The source for checked rows, or for a matrix if the kernel is precomputed."""
     if kernel.name == "precomputed":
         return MatrixSource(np.asarray(X, dtype=np.float64))
-    if sp.issparse(X):
-        return SparseSource(X, kernel, dtype)
-    return DenseSource(np.asarray(X, dtype=np.float64), kernel, dtype)
+    if not sp.issparse(X):
+        return DenseSource(np.asarray(X, dtype=np.float64), kernel, dtype)
+    if X.nnz > _HARDLY_SPARSE * X.shape[0] * X.shape[1]:
+        return DenseSource(X.toarray(), kernel, dtype)
+    return SparseSource(X, kernel, dtype)

@@ -407,18 +407,21 @@ class Directions:
         nothing = cls(*sizes, np.ones(m), np.zeros((m, 0)), np.zeros(0), is_known=False)
         if m > _MOST_COLUMNS:
             return nothing
-        moments = Moments.from_rows(design, np.empty((problem.n_samples, 0)), problem.weights)
-        if not problem.fit_intercept:
-            moments = moments.about_zero()
-        gram, size = moments.gram[np.ix_(columns, columns)], moments.x_size[columns]
-        squares = gram.diagonal()
-        if not np.isfinite(gram).all():
+        size = design.column_squares(problem.weights, None)[columns]
+        if not np.isfinite(size).all():
             return nothing
-        if (squares > _CLEAR * size).all():
-            scale = np.sqrt(squares)
-            values, R = np.linalg.eigh(gram / scale / scale[:, None])
-            if values[0] > _CLEAR * m:
-                return cls(*sizes, scale, R, np.sqrt(values))
+        # Fewer rows than columns have no Gram matrix of full rank.
+        if design.shape[0] - problem.fit_intercept >= m:
+            moments = Moments.from_rows(design, np.empty((problem.n_samples, 0)), problem.weights)
+            if not problem.fit_intercept:
+                moments = moments.about_zero()
+            gram = moments.gram[np.ix_(columns, columns)]
+            squares = gram.diagonal()
+            if (squares > _CLEAR * size).all() and np.isfinite(gram).all():
+                scale = np.sqrt(squares)
+                values, R = np.linalg.eigh(gram / scale / scale[:, None])
+                if values[0] > _CLEAR * m:
+                    return cls(*sizes, scale, R, np.sqrt(values))
         if design.shape[0] * design.shape[1] > _MOST_NUMBERS:
             return nothing
         return cls._of_rows(problem, columns, np.sqrt(size))

@@ -88,7 +88,9 @@ class Proposal:
     working: Indices
 
 
-def search(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Proposal:
+def search(
+    rows: Rows, basis: Array | None, alive: NDArray[np.bool_], start: Array | None = None
+) -> Proposal:
     """Look for b in the span of the basis with z_i.b > 0 for all rows that are alive.
 
     Parameters
@@ -97,8 +99,12 @@ def search(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Proposa
     basis : array of shape (D, q), optional
         Its columns span the directions that are possible; all directions if not given.
     alive : boolean array of shape (count,)
+    start : array of shape (D,), optional
+        A direction to try first, in the units of the search.
     """
     none = np.zeros(0, dtype=np.intp)
+    if start is not None and _wrong(rows, start, alive, none) is None:
+        return Proposal(start, none, none)
     if basis is not None and basis.shape[1] == 0:
         first = np.flatnonzero(alive)[:1]
         return Proposal(None, first, first)
@@ -225,8 +231,14 @@ class Split:
     spanning: dict[int, Fraction]
 
 
-def decide(rows: Rows) -> Split:
+def decide(rows: Rows, start: Array | None = None) -> Split:
     """Find the two parts.
+
+    Parameters
+    ----------
+    rows : Rows
+    start : array of shape (D,), optional
+        A direction that may separate them, in the units of the data.
 
     Examples
     --------
@@ -246,6 +258,8 @@ def decide(rows: Rows) -> Split:
     spanning: dict[int, Fraction] = {}
     basis = rows.basis()
     direction: Integers | None = None
+    if start is not None:
+        start = np.ldexp(start, -rows.exponent)
     if isinstance(rows, ContrastRows):
         direction = _quick(rows, basis, alive)
         if direction is not None:
@@ -255,7 +269,9 @@ def decide(rows: Rows) -> Split:
         held = _hold(rows, held, spanning, alive, basis)
     while alive.any():
         inside = _restricted(rows, basis, held)
-        found = _settle(rows, held, alive, search(rows, inside, alive))
+        found = _settle(
+            rows, held, alive, search(rows, inside, alive, None if len(held) else start)
+        )
         if not isinstance(found, Dependence):
             direction = found
             break

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +67,12 @@ def in_floats(rows: Rows, g: Integers) -> Array:
     """Integers as doubles in the units of the search, the largest about one."""
     bits = [int(v).bit_length() - int(e) for v, e in zip(g, rows.exponent, strict=True) if v]
     top = max(bits, default=0)
-    parts = (Fraction(int(v)) / _power(int(e) + top) for v, e in zip(g, rows.exponent, strict=True))
-    return np.array([float(part) for part in parts])
+    shifts = [int(e) + top for e in rows.exponent]
+    # The quotient of two integers is rounded once, however large they are.
+    parts = (
+        int(v) / (1 << k) if k > 0 else float(int(v) << -k) for v, k in zip(g, shifts, strict=True)
+    )
+    return np.fromiter(parts, dtype=np.float64, count=len(shifts))
 
 
 def _power(k: int) -> Fraction:
@@ -91,6 +96,18 @@ def not_positive(rows: Rows, g: Integers, alive: NDArray[np.bool_]) -> Indices:
     return found[np.argsort(margins[found], kind="stable")]
 
 
+def _whole(b: Array, exponent: Indices) -> Integers:
+    """The smallest integers that are a positive multiple of the numbers b_j 2^exponent_j."""
+    part, power = np.frexp(b)
+    digits = np.ldexp(part, 53).astype(np.int64)
+    power = power.astype(np.int64) - 53 + exponent
+    used = digits != 0
+    least = int(power[used].min())
+    whole = [int(v) << int(k - least) if v else 0 for v, k in zip(digits, power, strict=True)]
+    common = gcd(*whole)
+    return np.array([v // common for v in whole], dtype=object)
+
+
 def direction_from(rows: Rows, held: Indices, b: Array, digits: int | None) -> Integers | None:
     """Integers near a multiple of b, with z.g = 0 exactly for the rows that are held.
 
@@ -104,11 +121,12 @@ def direction_from(rows: Rows, held: Indices, b: Array, digits: int | None) -> I
     scale = float(np.abs(b).max())
     if not scale > 0 or not np.isfinite(scale):
         return None
-    exact = [Fraction(float(v)) * _power(int(e)) for v, e in zip(b, rows.exponent, strict=True)]
-    if digits is not None:
+    if digits is None:
+        g = _whole(b, rows.exponent)
+    else:
+        exact = [Fraction(float(v)) * _power(int(e)) for v, e in zip(b, rows.exponent, strict=True)]
         largest = max(abs(v) for v in exact)
-        exact = [(v / largest).limit_denominator(digits) for v in exact]
-    g = as_integers(exact)
+        g = as_integers([(v / largest).limit_denominator(digits) for v in exact])
     if len(held) == 0:
         # Fractions are of use only if doubles can stand for them.
         return None if any(abs(int(v)) >= 2**53 for v in g) and digits else g

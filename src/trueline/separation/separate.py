@@ -34,7 +34,7 @@ def hyperplanes_of(certificate: SeparationCertificate) -> tuple[Array, Any]:
     if certificate.direction:
         top = max((v.bit_length() for row in certificate.direction for v in row), default=0)
         unit = 1 if top <= 53 else 2**top
-        W = np.array([[float(Fraction(v, unit)) for v in row] for row in certificate.direction])
+        W = np.array([[v / unit for v in row] for row in certificate.direction])
         W = W.reshape(k, width)
     b = W[:, d] if certificate.fit_intercept else np.where(np.isnan(W).any(axis=1), np.nan, 0.0)
     coef = W[:, :d]
@@ -286,7 +286,12 @@ _FEW = 2000
 
 
 def separate(
-    X: Any, codes: Indices, classes: Any, fit_intercept: bool, feature_names: tuple[str, ...]
+    X: Any,
+    codes: Indices,
+    classes: Any,
+    fit_intercept: bool,
+    feature_names: tuple[str, ...],
+    start: Array | None = None,
 ) -> Separability:
     """Decide and prove the separability of classes.
 
@@ -299,6 +304,8 @@ def separate(
     classes : array of shape (k,)
     fit_intercept : bool
     feature_names : tuple of str
+    start : array of shape (d,) or (d + 1,), optional
+        Of two classes: a hyperplane that may separate them, with its intercept if there is one.
     """
     k = len(classes)
     rows: Rows
@@ -306,7 +313,7 @@ def separate(
         rows = SignedRows(X, np.where(codes == 1, 1.0, -1.0), fit_intercept)
     else:
         rows = ContrastRows(X, codes, k, fit_intercept)
-    split = decide(rows)
+    split = decide(rows, start if k == 2 else None)
     is_boundary = split.boundary.reshape(rows.n, k - 1)
     if split.direction is None:
         verdict = "not separable"

@@ -78,7 +78,7 @@ def warn_if_separated(
         )
         _warn(name, said, len(classes))
         return None
-    verdict = _verdict(problem, classes, feature_names)
+    verdict = _verdict(problem, solution, classes, feature_names)
     if verdict.verdict != "not separable":
         moving = verdict.diverging
         listed = ", ".join(moving[:_MOST_NAMES])
@@ -90,13 +90,21 @@ def warn_if_separated(
 
 
 def _verdict(
-    problem: Problem, classes: NDArray[Any], feature_names: NDArray[Any] | None
+    problem: Problem,
+    solution: Solution,
+    classes: NDArray[Any],
+    feature_names: NDArray[Any] | None,
 ) -> Separability:
+    """The proof; of two classes, the coefficients that were found are tried first."""
     design, target = problem.design, problem.target
     X: Any = design.by_rows if hasattr(design, "by_rows") else design.toarray()
     codes = (target[:, 0] > 0).astype(np.intp) if target.shape[1] == 1 else target.argmax(axis=1)
     names = [f"x{j}" for j in range(design.shape[1])] if feature_names is None else feature_names
-    return separate(X, codes, classes, problem.fit_intercept, tuple(str(name) for name in names))
+    start = solution.coef[:, 0]
+    if problem.fit_intercept:
+        start = np.append(start, solution.intercept[0])
+    shown = tuple(str(name) for name in names)
+    return separate(X, codes, classes, problem.fit_intercept, shown, start)
 
 
 def _warn(name: str, said: str, n_classes: int) -> None:
