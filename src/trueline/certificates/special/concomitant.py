@@ -22,6 +22,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrcon, dtrtri
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import STRETCH, pull_rows
@@ -186,9 +187,9 @@ def _inverse(
         rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
         R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     size = np.sqrt(np.square(R).sum(axis=0))
-    if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
+    if len(R) < len(kept) or not (size > 0).all() or dtrcon(R / size)[0] < 1 / _SINGULAR:
         return None, 0.0, 0.0
-    inverse, longest, square = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0, 0.0
+    inverse, longest, square = np.asarray(dtrtri(R)[0], dtype=np.float64), 0.0, 0.0
     y = parts.target[:, 0]
     level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
     for where, block in parts.design.blocks(_BLOCK_ROWS):

@@ -199,6 +199,9 @@ def solve_factored(factor: Array, right: Array) -> Array:
 
 _ROUNDS = 12
 _SLACK = 1e-9
+# Singular values below this share of the largest are rounding; a matrix whose reciprocal condition
+# number is above the other one has none.
+_RANK, _REGULAR = 1e-12, 1e-10
 # Held kinks beyond the number of coefficients, as repeated rows bring them.
 _MOST_REPEATED = 500
 
@@ -270,9 +273,17 @@ def _solve(
 
 
 def _least_squares(M: Array, right: Array) -> Array:
-    """The shortest solution, refined once."""
-    solved = np.linalg.lstsq(M, right, rcond=1e-12)[0]
-    return solved + np.linalg.lstsq(M, right - M @ solved, rcond=1e-12)[0]
+    """The shortest solution, refined once; by elimination where the matrix is clearly regular."""
+    if M.shape[0] == M.shape[1]:
+        lu, swaps, _ = lapack.dgetrf(M)
+        if lapack.dgecon(lu, np.linalg.norm(M, 1))[0] > _REGULAR:
+            solved = lapack.dgetrs(lu, swaps, right)[0]
+            return np.asarray(solved + lapack.dgetrs(lu, swaps, right - M @ solved)[0], dtype=np.float64)
+    U, sigma, Vt = np.linalg.svd(M, full_matrices=False)
+    kept = sigma > _RANK * sigma.max(initial=0.0)
+    U, V = U[:, kept] / sigma[kept], Vt[kept].T
+    solved = V @ (U.T @ right)
+    return np.asarray(solved + V @ (U.T @ (right - M @ solved)), dtype=np.float64)
 
 
 Indices = NDArray[np.intp]
