@@ -335,8 +335,9 @@ def _options(options: Options, t: int) -> Options:
 
 Indices = NDArray[np.intp]
 
-# A triangular factor of more columns takes longer than most fits.
-_MOST_COLUMNS = 2000
+# Gram matrices of more columns, and factorisations of the rows that take more multiplications, take
+# longer than most fits.
+_MOST_COLUMNS, _MOST_WORK = 2000, 2e10
 # Pivots of a correlation matrix above this are no rounding: the columns are independent.
 _CLEAR = 1e-9
 # If so many rows per column show that columns are independent, nobody has to read the others.
@@ -370,12 +371,14 @@ class IndependentColumns:
     @classmethod
     def of(cls, problem: Problem) -> IndependentColumns | None:
         """None if there are too many columns to tell."""
-        d = problem.n_features
-        if d > _MOST_COLUMNS and problem.n_samples > _MOST_COLUMNS:
+        n, d = problem.design.shape
+        if min(n, d) > _MOST_COLUMNS:
             return None
         every = np.arange(d)
         if _are_clearly_independent(problem):
             return cls(d, None, every, np.zeros(d))
+        if n * d * min(n, d) > _MOST_WORK:
+            return None
         plain = replace(
             problem,
             target=np.zeros((problem.n_samples, 1)),
