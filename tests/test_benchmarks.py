@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -38,6 +39,11 @@ from benchmarks.contestants.hardware import least_squares, ridge_folds
 from benchmarks.digits import Puzzle, puzzles, read_strd
 from benchmarks.digits import table as digits_table
 from benchmarks.exact import MOST_DIGITS, correct_digits, solve_least_squares
+from benchmarks.field.cases import MODELS
+from benchmarks.field.files import names as field_names
+from benchmarks.field.files import read as field_read
+from benchmarks.field.objective import objective as field_objective
+from benchmarks.field.worker import measure as field_measure
 from benchmarks.fuzz import __main__ as fuzz
 from benchmarks.fuzz.exact import LeastSquares
 from benchmarks.fuzz.families import FAMILIES
@@ -97,6 +103,7 @@ from benchmarks.suites import (
     bayes,
     classification,
     engines,
+    field,
     kernels,
     regret,
     robust,
@@ -107,6 +114,7 @@ from benchmarks.suites import (
 from benchmarks.tuned import _interpreter, taking_part
 from scipy.stats import multivariate_normal
 
+import trueline
 from trueline.solvers.registry import SOLVERS
 
 
@@ -1438,3 +1446,101 @@ def fitted(case):
 def test_fuzzing_of_an_unknown_family(capsys):
     assert fuzz.main(["nonsense"]) == 2
     assert "there are: least_squares" in capsys.readouterr().err
+
+
+# --- data sets of a folder ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One data set of each format."""
+    random = np.random.default_rng(0)
+    size, colour = random.normal(10.0, 3.0, 60), random.choice(["red", "green"], 60)
+    price = 2.0 * size + (colour == "red") + random.normal(size=60)
+    rows = ["size,colour,code,price"]
+    rows += [
+        f"{a},{b},id{i},{c}" for i, (a, b, c) in enumerate(zip(size, colour, price, strict=True))
+    ]
+    rows.append(",red,id60,3.0")
+    (tmp_path / "prices.csv").write_text("\n".join(rows))
+    words = ["win a free prize now", "see you at the meeting", "free money now for you"]
+    lines = [f"{'ham' if i % 3 == 1 else 'spam'},{words[i % 3]} {i}" for i in range(90)]
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "test.csv").write_text("label,text\nham,nothing")
+    (tmp_path / "mail" / "train.csv").write_text("\n".join(["label,text", *lines]))
+    X, y = random.normal(size=(40, 3)), random.integers(0, 3, 40)
+    np.savez(tmp_path / "arrays.npz", X=X, y=y)
+    (tmp_path / "rows.svm").write_text("\n".join(f"{i % 2} 1:{i} 3:1" for i in range(20)))
+    (tmp_path / "notes.txt").write_text("not data")
+    return tmp_path
+
+
+def test_every_format_of_a_folder_is_read(folder):
+    assert field_names(folder) == ["arrays.npz", "mail", "prices.csv", "rows.svm"]
+    prices = field_read(folder, "prices.csv")
+    assert prices.X.shape == (60, 3)  # the size and two colours; names of rows are left out
+    assert not prices.is_classes
+    np.testing.assert_allclose(prices.X[:, 0].std(), 1.0)
+    mail = field_read(folder, "mail")
+    assert sp.issparse(mail.X)
+    assert (mail.X.shape[0], len(np.unique(mail.y))) == (90, 2)
+    assert field_read(folder, "arrays.npz").text == "40 x 3 dense, 3 classes"
+    assert field_read(folder, "rows.svm").text == "20 x 3 sparse, 2 classes"
+
+
+def test_a_manifest_names_the_target(folder):
+    known = {"prices.csv": {"target": "size", "task": "regression"}}
+    (folder / "manifest.json").write_text(json.dumps(known))
+    data = field_read(folder, "prices.csv")
+    assert data.y[:3] == pytest.approx(
+        np.random.default_rng(0).normal(10.0, 3.0, 60)[data_order(60)][:3]
+    )
+
+
+def data_order(n):
+    return np.random.default_rng(0).permutation(n)
+
+
+CONVEX = ["Ridge", "Lasso, alpha 0.01", "PoissonRegressor", "LinearSVR", "HuberRegressor"]
+CLASSIFIERS = ["LogisticRegression", "LinearSVC", "LinearSVC, L1", "RidgeClassifier"]
+
+
+@pytest.mark.parametrize(("name", "who"), [("prices.csv", m) for m in CONVEX])
+@pytest.mark.parametrize("shift", [0.01, -0.01])
+def test_no_other_coefficients_have_a_lower_objective_regression(folder, name, who, shift):
+    assert_least(field_read(folder, name), who, shift)
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "mail", "rows.svm"])
+@pytest.mark.parametrize("who", CLASSIFIERS)
+def test_no_other_coefficients_have_a_lower_objective_classes(folder, name, who):
+    assert_least(field_read(folder, name), who, 0.01)
+
+
+def assert_least(data, who, shift):
+    """The objective of the suite is the one that the class minimises."""
+    case = MODELS[who]
+    model = getattr(trueline, case.kind)(**case.parameters).fit(data.X, data.y)
+    least = field_objective(model, data.X, data.y)
+    for j in range(np.atleast_2d(model.coef_).shape[1]):
+        other = copy(model)
+        other.coef_ = np.array(model.coef_, dtype=float)
+        np.atleast_2d(other.coef_)[0, j] += shift
+        assert field_objective(other, data.X, data.y) > least
+
+
+def test_a_pair_is_measured_and_told(folder):
+    data = field_read(folder, "prices.csv")
+    lines = list(field_measure(data, ["Ridge", "LinearSVC"]))
+    assert [line["model"] for line in lines] == ["Ridge", "Ridge"]
+    row = lines[-1]
+    assert row["verified"]
+    assert row["objective"] == pytest.approx(row["objective_theirs"], rel=1e-9)
+    assert row["agreement"] < 1e-8
+    store = Store("field", folder / "results")
+    store.put("prices.csv", "Ridge", {**row, "ours": 2.0, "theirs": 1.0, "verified": False})
+    store.put("prices.csv", "Lasso", {"error": "over the limit"})
+    text = "\n".join(str(table) for table in field.tables(store))
+    assert "0.50" in text
+    assert "not verified" in text
+    assert "over the limit" in text

@@ -1,1 +1,1 @@
-"""Every estimator that scikit-learn has too, on every data set of a folder, with default parameters."""
+"""Every class that scikit-learn has too, on all data sets of a folder, with default parameters."""

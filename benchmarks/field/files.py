@@ -30,7 +30,7 @@ _TARGETS = ("target", "label", "class", "y")
 _READABLE = (".csv", ".npz", ".svm", ".svmlight", ".libsvm", "images-idx3-ubyte")
 # A category with more values names rows rather than describes them.
 _MOST_LEVELS = 60
-# A column with more missing values is left out, and so are rows with a missing value in another one.
+# A column with more missing values is left out; of the others, rows with a missing value.
 _MOST_MISSING = 0.1
 # Numbers in a dense matrix; of larger ones a random part of the rows is taken.
 _MOST_NUMBERS = 10_000_000
@@ -146,8 +146,8 @@ def _arrays(path: Path) -> tuple[Any, Any]:
 
 def _images(path: Path) -> tuple[Any, Any]:
     labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    pixels = np.frombuffer(gzip.open(path).read(), np.uint8, offset=16)
-    y = np.frombuffer(gzip.open(labels).read(), np.uint8, offset=8)
+    pixels = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16)
+    y = np.frombuffer(gzip.decompress(labels.read_bytes()), np.uint8, offset=8)
     return pixels.reshape(len(y), -1) / 255.0, y
 
 

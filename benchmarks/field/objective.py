@@ -2,7 +2,7 @@ r"""What a class minimises, evaluated at any answer: one function for both libra
 
     F(W, b) = c sum_i l(x_i.W + b, y_i) + P(W)
 
-in scikit-learn's scaling of each class. Only differences of F count, so constants of l are left out.
+in scikit-learn's scaling of each class. Only differences of F count: constants of l are left out.
 """
 
 from __future__ import annotations
