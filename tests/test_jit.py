@@ -50,6 +50,17 @@ SOURCES = {
             if n <= 1:
                 return 1
             return n * factorial(n - 1)
+
+        @kernel
+        def add_ones(x, times):
+            for _ in range(times):
+                for i in range(x.shape[0]):
+                    x[i] = shift(x[i])
+            return x[0], x.shape[0] > 1, times
+
+        @kernel
+        def inverse(n):
+            return 1.0 / n
         """,
 }
 
@@ -98,10 +109,11 @@ class Toy:
             for name, value in os.environ.items()
             if not name.startswith(("TRUELINE_", "NUMBA_", "COV_"))
         }
-        package_parent = str(Path(jit.__file__).parents[1])
+        package_parent = str(Path(jit.__file__).parents[2])
         environment = clean | {
             "PYTHONPATH": os.pathsep.join([str(self.path), package_parent]),
             "TRUELINE_CACHE_DIR": str(self.cache),
+            "TRUELINE_COMPILE": "always",
             **switches,
         }
         done = subprocess.run(
@@ -292,3 +304,133 @@ def test_kernels_use_names_of_files_that_the_cache_key_digests():
                     if origin[name] not in digested
                 ]
     assert not strangers
+
+
+# Kernels without machine code are interpreted; here they have few steps for it.
+INTERPRETED = """
+import json, sys, threading
+import numpy as np
+import trueline.numerics.jit as jit
+jit.STEPS = 200
+from toy import helper, main
+from toy.jit import compiler
+states = lambda: [("not" not in repr(k)) for k in (main.add_ones, helper.shift)]
+report = {}
+"""
+
+
+def run_interpreted(toy, script, **switches):
+    switches = {"TRUELINE_COMPILE": "auto"} | switches
+    return toy.run(f"{INTERPRETED}{script}\nprint(json.dumps(report))", **switches)
+
+
+@pytest.fixture
+def cold(toy):
+    """The toy without machine code on disk."""
+    shutil.rmtree(toy.cache)
+    return toy
+
+
+def test_small_work_is_interpreted_without_numba(cold):
+    script = """
+x = np.zeros(3)
+returned = main.add_ones(x, 5)
+report["value"], report["x"] = [list(returned), [type(v).__name__ for v in returned]], list(x)
+report["outer"] = main.outer(np.array([2.0, 3.0])), main.outer(np.array([0.0])) == np.inf
+report["compiled"], report["numba"] = states(), "numba" in sys.modules
+"""
+    report = run_interpreted(cold, script)
+    assert report["value"] == [[5.0, True, 5], ["float", "bool", "int"]]  # as from machine code
+    assert report["x"] == [5.0] * 3
+    assert report["outer"] == [PLAIN_VALUE, True]
+    assert report["compiled"] == [False, False]
+    assert not report["numba"]
+
+
+@pytest.mark.parametrize("calls", [1, 100], ids=["one long call", "many short calls"])
+def test_a_kernel_whose_steps_are_used_up_is_compiled(cold, calls):
+    script = f"""
+x = np.zeros(3)
+for _ in range({calls}):
+    main.add_ones(x, {300 // calls})
+report["x"], report["compiled"] = list(x), states()
+report["steps of the inner one"] = helper.shift._step is not None
+"""
+    report = run_interpreted(cold, script)
+    assert report["x"] == [300.0] * 3  # what the unfinished call had written is taken back
+    assert report["compiled"][0]
+    assert report["steps of the inner one"]  # they went at the expense of the outer one
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "main.add_ones(np.zeros(3, dtype=np.float32), 1)[0] == 1.0",
+        "main.add_ones(np.zeros(jit.NUMBERS + 1), 1)[0] == 1.0",
+        "main.inverse(0) == np.inf",  # where Python raises an error
+        "main.inverse((np.zeros(1), np.zeros(3))[0].sum()) == np.inf",
+    ],
+    ids=["single precision", "many numbers", "an error", "no error"],
+)
+def test_what_is_not_interpreted(cold, call):
+    report = run_interpreted(
+        cold, f"report['right'] = bool({call}); report['numba'] = 'numba' in sys.modules"
+    )
+    assert report["right"]
+    assert report["numba"] == ("sum" not in call)
+
+
+def test_machine_code_on_disk_is_used_and_other_kinds_of_arguments_are_interpreted(toy):
+    script = """
+main.outer(np.array([2.0, 3.0]))
+report["value"] = main.outer(np.arange(2, 4))
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+report["kinds"] = len(main.outer.dispatcher.signatures)
+"""
+    report = run_interpreted(toy, script)
+    assert (report["value"], report["hits"], report["kinds"]) == (PLAIN_VALUE, 1, 1)
+
+
+def test_never_compiling_uses_what_is_on_disk(toy):
+    script = """
+report["value"] = main.outer(np.array([2.0, 3.0]))
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+x = np.zeros(3)
+main.add_ones(x, 300)
+report["x"], report["compiled"] = list(x), states()
+"""
+    report = run_interpreted(toy, script, TRUELINE_COMPILE="never")
+    assert (report["value"], report["hits"]) == (PLAIN_VALUE, 1)
+    assert report["x"] == [300.0] * 3
+    assert not report["compiled"][0]
+
+
+def test_sources_edited_after_import_are_not_interpreted(cold):
+    script = """
+import os, time
+later = time.time() + 5
+os.utime(main.__file__, (later, later))
+report["value"], report["compiled"] = main.add_ones(np.zeros(3), 1)[0], states()
+"""
+    assert run_interpreted(cold, script) == {"value": 1.0, "compiled": [True, True]}
+
+
+def test_threads_interpret_at_the_same_time(cold):
+    script = """
+sys.setswitchinterval(1e-6)
+arrays = [np.zeros(3) for _ in range(8)]
+threads = [threading.Thread(target=main.add_ones, args=(x, 20)) for x in arrays]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+report["x"], report["compiled"] = [list(x) for x in arrays], states()
+"""
+    report = run_interpreted(cold, script)
+    assert report["x"] == [[20.0] * 3] * 8
+    assert report["compiled"][0]
+
+
+def test_unknown_mode_is_refused():
+    environment = os.environ | {"TRUELINE_COMPILE": "sometimes"}
+    command = [sys.executable, "-c", "import trueline.numerics.jit"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "TRUELINE_COMPILE=sometimes is not one of auto, always, never" in done.stderr

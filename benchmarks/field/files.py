@@ -121,7 +121,9 @@ def _table(path: Path, target: str | None) -> tuple[Any, Any]:
     frame, y = frame[kept], y[kept]
     numbers = frame.select_dtypes("number").to_numpy(dtype=float)
     words = [name for name in frame if frame[name].dtype.kind not in "fiub"]
-    dummies = pd.get_dummies(frame[words].astype(str)).to_numpy(dtype=float) if words else numbers[:, :0]
+    dummies = (
+        pd.get_dummies(frame[words].astype(str)).to_numpy(dtype=float) if words else numbers[:, :0]
+    )
     return np.hstack([_standardised(numbers), dummies]), y
 
 

@@ -65,7 +65,9 @@ def _measure(store: Store, request: Request, data: Path, name: str, wanted: list
 
 def tables(store: Store) -> list[Table]:
     """The distribution of the ratios, the worst pairs, and what did not go well."""
-    pairs = [(f"{who} / {name}", row) for name, rows in store.rows.items() for who, row in rows.items()]
+    pairs = [
+        (f"{who} / {name}", row) for name, rows in store.rows.items() for who, row in rows.items()
+    ]
     good = [(label, row) for label, row in pairs if "ours" in row]
     if not good:
         return []
@@ -104,7 +106,16 @@ def _distribution(good: list[tuple[str, dict[str, Any]]]) -> Table:
             mean = float(np.exp(np.mean(np.log(ratios))))
             cells = [number(float(value), ".2f") for value in (*points, mean)]
             rows.append([title, str(len(ratios)), *cells, str(sum(r < 0.9 for r in ratios))])
-    heads = ["scikit-learn's time / ours", "pairs", "least", "p5", "p25", "median", "mean", "under 0.9"]
+    heads = [
+        "scikit-learn's time / ours",
+        "pairs",
+        "least",
+        "p5",
+        "p25",
+        "median",
+        "mean",
+        "under 0.9",
+    ]
     return Table("Ratios of times (the mean is geometric)", heads, rows)
 
 

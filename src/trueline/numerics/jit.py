@@ -42,16 +42,32 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
+from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-__all__ = ["Compiler", "kernel"]
+import numpy as np
+
+from trueline.numerics.interpreted import (
+    NUMBERS,
+    STEPS,
+    Running,
+    arrays_in,
+    as_compiled,
+    counting,
+)
+
+__all__ = ["Compiler", "has_code", "kernel"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: Values of TRUELINE_COMPILE.
+MODES = ("auto", "always", "never")
+_running = Running()
 _KEPT_FOLDERS = 4
 _FOLDER_NAME = re.compile(r"[0-9a-f]{24}")
 # Environment variables by which Numba changes the code it generates.
@@ -82,6 +98,10 @@ class Compiler:
         self._lock = threading.RLock()
         self._folder: Path | None = None
         self._folder_known = False
+        self._labels: set[str] | None = None
+        self.mode = os.environ.get("TRUELINE_COMPILE", "auto")
+        if self.mode not in MODES:
+            raise ValueError(f"TRUELINE_COMPILE={self.mode} is not one of {', '.join(MODES)}.")
 
     @overload
     def kernel(self, function: Callable[P, R], /) -> Callable[P, R]: ...
@@ -112,10 +132,22 @@ class Compiler:
                 self._folder_known = True
             return self._folder
 
-    def build(self, function: FunctionType, reassociate: bool) -> Any:
-        """Return the Numba dispatcher of ``function``, attached to our cache."""
+    def has_code(self, name: str) -> bool:
+        """Whether machine code of the kernel is on disk, or wanted at once.
+
+        For some kind of arguments: to ask for which ones Numba would have to be imported.
+        """
+        with self._lock:
+            if self._labels is None:
+                folder = self.cache_folder()
+                self._labels = set() if folder is None else {p.name[:-29] for p in folder.iterdir()}
+            return self.mode == "always" or name in self._labels
+
+    def build(self, kernel: LazyKernel, reassociate: bool) -> Any:
+        """Return the Numba dispatcher of a kernel, attached to our cache."""
         import numba
 
+        function = kernel.py_func
         dispatcher = numba.njit(
             nogil=True,
             error_model="numpy",
@@ -127,6 +159,8 @@ class Compiler:
             folder = self.cache_folder()
             if folder is not None:
                 dispatcher._cache = _make_disk_cache(folder, function)
+        if dispatcher is not function:
+            _let_wait(dispatcher, kernel)
         return dispatcher
 
     def _open_folder(self) -> Path | None:
@@ -152,12 +186,8 @@ class Compiler:
         In that case (a notebook, an editor and an unlucky moment) the code in memory is not the
         code on disk, and no digest of the files describes it.
         """
-        import llvmlite
-        import numba
-        import numpy
-
         digest = hashlib.sha256()
-        versions = (sys.version, numpy.__version__, numba.__version__, llvmlite.__version__)
+        versions = (sys.version, *map(version, ("numpy", "numba", "llvmlite")))
         switches = tuple(os.environ.get(name, "") for name in _CODEGEN_SWITCHES)
         digest.update(repr((versions, switches)).encode())
         try:
@@ -174,8 +204,12 @@ class Compiler:
         return digest.hexdigest()[:24]
 
 
+class NotCompiled(Exception):
+    """There is no machine code for these arguments, and to interpret costs less than to compile."""
+
+
 class LazyKernel:
-    """A function that Numba compiles when it is first called.
+    """A function that is interpreted while that costs little, then compiled by Numba.
 
     Attributes
     ----------
@@ -194,12 +228,55 @@ class LazyKernel:
         self._compiler = compiler
         self._reassociate = reassociate
         self._dispatcher: Any = None
+        # Asked for at every step of an interpreted call; None when none are left.
+        self._step: Any = (iter(range(STEPS)) if compiler.mode == "auto" else count()).__next__
 
     def __call__(self, *args: Any) -> Any:
         dispatcher = self._dispatcher
         if dispatcher is None:
+            if self._interpretable(args) and not self._compiler.has_code(_label(self.py_func)):
+                return self._interpret(args)
             dispatcher = self.dispatcher
-        return dispatcher(*args)
+        try:
+            return dispatcher(*args)
+        except NotCompiled:
+            return self._interpret(args)
+
+    def _interpretable(self, args: tuple[Any, ...]) -> bool:
+        """Whether to interpret a call for which there is no machine code."""
+        if self._compiler.mode != "auto" or _running.step is not None:
+            return self._compiler.mode != "always"
+        numbers = 0
+        for array in arrays_in(args):
+            # A sum that starts with a number of Python stays in single precision with NumPy, and
+            # is in double precision in machine code.
+            if array.dtype == np.float32:
+                return False
+            numbers += array.size
+        return self._step is not None and numbers <= NUMBERS
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        if _running.step is not None:  # called by a kernel that is interpreted, at its expense
+            return self._counted(_running.step, *args)
+        before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
+        _running.step = step = self._step
+        try:
+            with np.errstate(all="ignore"):
+                return as_compiled(self._counted(step, *args))
+        except Exception:
+            # No steps are left, or Python refuses what machine code does.
+            for array, copy in before:
+                array[...] = copy
+            if self._compiler.mode == "never":
+                raise
+            self._step = None
+        finally:
+            _running.step = None
+        return self(*args)
+
+    @cached_property
+    def _counted(self) -> Callable[..., Any]:
+        return counting(self.py_func, self._compiler._imported_at)
 
     @property
     def dispatcher(self) -> Any:
@@ -207,7 +284,7 @@ class LazyKernel:
         if self._dispatcher is None:
             with self._compiler._lock:
                 if self._dispatcher is None:
-                    self._dispatcher = self._compiler.build(self.py_func, self._reassociate)
+                    self._dispatcher = self._compiler.build(self, self._reassociate)
         return self._dispatcher
 
     @property
@@ -228,8 +305,30 @@ class LazyKernel:
         return cast(str, self.__qualname__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        state = "not compiled yet" if self._dispatcher is None else "compiled"
+        compiled = self._dispatcher is not None and self._dispatcher.signatures
+        state = "compiled" if compiled else "not compiled yet"
         return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}, {state}>"
+
+
+def _let_wait(dispatcher: Any, kernel: LazyKernel) -> None:
+    """Have the dispatcher raise NotCompiled where it would compile and need not."""
+    compile_for_args = dispatcher._compile_for_args
+
+    def compile_or_wait(*args: Any) -> Any:
+        if kernel._interpretable(args):
+            has = getattr(dispatcher._cache, "has", None)
+            types = tuple(dispatcher.typeof_pyval(a) for a in args)
+            if has is None or not has(types, dispatcher.targetctx):
+                raise NotCompiled(kernel)
+        return compile_for_args(*args)
+
+    # The attribute by which Numba asks for code that it does not have.
+    dispatcher._compile_for_args = compile_or_wait
+
+
+def _label(function: FunctionType) -> str:
+    """What the names of a kernel's files on disk begin with."""
+    return re.sub(r"[^\w.]", "", f"{function.__module__}.{function.__qualname__}")[-80:]
 
 
 def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
@@ -246,7 +345,7 @@ def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
 
     # The folder's name digests the sources, so the place of a function identifies its code.
     identity = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
-    label = re.sub(r"[^\w.]", "", f"{function.__module__}.{function.__qualname__}")[-80:]
+    label = _label(function)
 
     class DiskCache(_Cache):
         enabled = True
@@ -264,6 +363,9 @@ def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
         def flush(self) -> None:
             for path in folder.glob(f"{label}-*.nbc"):
                 path.unlink(missing_ok=True)
+
+        def has(self, sig: Any, target_context: Any) -> bool:
+            return self._locate(sig, target_context.codegen())[0].exists()
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             if not self.enabled:
@@ -334,3 +436,4 @@ def _user_cache(name: str) -> Path:
 
 _compiler = Compiler(Path(__file__).parents[1], "trueline")
 kernel = _compiler.kernel
+has_code = _compiler.has_code
