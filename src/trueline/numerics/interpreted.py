@@ -11,7 +11,6 @@ far it is: nothing needs to be known of how long a kernel will take.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -27,10 +26,11 @@ import numpy as np
 
 __all__ = ["NUMBERS", "STEPS", "Running", "arrays_in", "as_compiled", "counting"]
 
-# A step takes about a microsecond (0.3 to 4), and to compile a kernel 0.3 to 5 seconds. Whoever pays
-# for both pays at most about twice what compiling at once would have cost.
+# A step takes about a microsecond (0.3 to 4), and to compile a kernel 0.3 to 5 seconds. Who pays for
+# both pays at most about twice what compiling at once would have cost.
 STEPS = 500_000
-# With more numbers among the arguments the steps would not do: most kernels visit them several times.
+# With more numbers than this among the arguments the steps would not do: most kernels visit them
+# several times.
 NUMBERS = 100_000
 _NAME = "__step__"
 # ``from __future__ import annotations`` and its like, as flags of code.

@@ -161,6 +161,7 @@ class Compiler:
                 dispatcher._cache = _make_disk_cache(folder, function)
         if dispatcher is not function:
             _let_wait(dispatcher, kernel)
+            _forget_literals(dispatcher)
         return dispatcher
 
     def _open_folder(self) -> Path | None:
@@ -324,6 +325,22 @@ def _let_wait(dispatcher: Any, kernel: LazyKernel) -> None:
 
     # The attribute by which Numba asks for code that it does not have.
     dispatcher._compile_for_args = compile_or_wait
+
+
+def _forget_literals(dispatcher: Any) -> None:
+    """Have kernels that call this one with a number in the source share the code for any number.
+
+    Numba would compile ``f(x, k)`` twice where ``k = 0`` comes before a loop: for zero, and for
+    all integers. The optimiser puts short kernels into their callers, constants included, anyway.
+    """
+    from numba.core.types import unliteral
+
+    get_call_template = dispatcher.get_call_template
+
+    def of_any_number(args: Any, kws: Any) -> Any:
+        return get_call_template(tuple(map(unliteral, args)), kws)
+
+    dispatcher.get_call_template = of_any_number
 
 
 def _label(function: FunctionType) -> str:
