@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import trueline.numerics.jit as jit
+from trueline.numerics import machine_code
 
 SOURCES = {
     "__init__.py": "",
@@ -238,10 +239,10 @@ def test_old_folders_are_pruned_and_strangers_left_alone(tmp_path):
     stranger = tmp_path / "notes"
     stranger.mkdir()
 
-    jit._prune(tmp_path)
+    machine_code.prune(tmp_path)
 
     assert sorted(p.name for p in tmp_path.iterdir() if p != stranger) == [
-        p.name for p in folders[: jit._KEPT_FOLDERS]
+        p.name for p in folders[: machine_code._KEPT_FOLDERS]
     ]
     assert stranger.exists()
 

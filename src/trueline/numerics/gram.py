@@ -157,7 +157,7 @@ def _tiles_are_compiled() -> bool:
 
 @cache
 def _tiles_run_here() -> bool:
-    """Whether Numba compiles, for a processor with vectors wide enough."""
+    """Whether Numba compiles, for the vectors of this very processor, and these are wide enough."""
     if os.environ.get("TRUELINE_PURE_PYTHON", "0") not in ("", "0"):
         return False
     try:
@@ -166,7 +166,8 @@ def _tiles_run_here() -> bool:
         from trueline.numerics.gram_tiles import host_lanes
     except ImportError:
         return False
-    return host_lanes() > 0 and not numba.config.DISABLE_JIT
+    config = numba.config
+    return host_lanes() > 0 and not config.DISABLE_JIT and config.CPU_NAME is None
 
 
 # Up to so many columns, blocks of so many rows are best read where they are.

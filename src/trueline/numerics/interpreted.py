@@ -26,8 +26,8 @@ import numpy as np
 
 __all__ = ["NUMBERS", "STEPS", "Running", "arrays_in", "as_compiled", "counting"]
 
-# A step takes about a microsecond (0.3 to 4), and to compile a kernel 0.3 to 5 seconds. Who pays for
-# both pays at most about twice what compiling at once would have cost.
+# A step takes about a microsecond (0.3 to 4), and to compile a kernel 0.3 to 5 seconds. Who pays
+# for both pays at most about twice what compiling at once would have cost.
 STEPS = 500_000
 # With more numbers than this among the arguments the steps would not do: most kernels visit them
 # several times.
@@ -57,7 +57,7 @@ def counting(function: FunctionType, imported_at: float) -> Callable[..., Any]:
     definition.decorator_list = []
     for node in ast.walk(tree):
         if isinstance(node, ast.For | ast.While | ast.FunctionDef):
-            node.body.insert(0, cast(ast.stmt, ast.parse(f"{_NAME}()").body[0]))
+            node.body.insert(0, ast.parse(f"{_NAME}()").body[0])
     definition.args.args.insert(0, ast.arg(_NAME))
     ast.fix_missing_locations(tree)
     flags = function.__code__.co_flags & _FUTURES
