@@ -1,11 +1,13 @@
 """The decorator's promises: light imports, kernels inside kernels, one compilation per machine."""
 
 import ast
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -435,3 +437,87 @@ def test_unknown_mode_is_refused():
     command = [sys.executable, "-c", "import trueline.numerics.jit"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert "TRUELINE_COMPILE=sometimes is not one of auto, always, never" in done.stderr
+
+
+def test_a_terminal_is_told_what_takes_long(monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def lines(seconds, quiet="0"):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        monkeypatch.setenv("TRUELINE_QUIET", quiet)
+        with jit.compiler.telling("descend"):
+            time.sleep(seconds)
+        return sys.stderr.getvalue()
+
+    text = "trueline: compiling kernels for this machine, once: descend\n"
+    assert (lines(1.5), lines(0.1), lines(1.5, quiet="1")) == (text, "", "")
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+
+
+@posix_only
+def test_the_cache_can_be_read_by_all_and_written_by_the_owner(tmp_path):
+    before = os.umask(0)
+    try:
+        folder = machine_code.open_folder(tmp_path / "trueline", "key")
+        machine_code._write_atomically(folder / "a.nbc", b"code")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (folder.parent, folder, folder / "a.nbc")]
+    assert modes == [0o755, 0o755, 0o644]
+
+
+@posix_only
+def test_a_folder_that_everybody_can_write_to_is_not_used(tmp_path):
+    folder = machine_code.open_folder(tmp_path / "trueline", "key")
+    for path in folder, folder.parent:
+        path.chmod(0o777)
+        assert machine_code.open_folder(tmp_path / "trueline", "key") is None
+        path.chmod(0o755)
+    assert machine_code.open_folder(tmp_path / "trueline", "key") == folder
+
+
+SHIPPING = """
+import json, os, sys
+from pathlib import Path
+from trueline.numerics import machine_code
+level = machine_code.level_of_host()
+if os.environ.get("TOY_BUILDS"):
+    os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = level
+from toy.jit import compiler
+if os.environ.get("TOY_BUILDS"):
+    compiler.write_into(Path(compiler.root) / "machine_code")
+"""
+
+
+@pytest.mark.skipif(machine_code.level_of_host() is None, reason="no level for this processor")
+def test_code_shipped_for_a_level_of_processors_is_used(cold):
+    cold.run(SHIPPING + REPORT, TOY_BUILDS="1")
+    used = cold.run(SHIPPING + REPORT, TRUELINE_COMPILE="never")
+    assert (used["value"], used["hits"], used["misses"]) == (PLAIN_VALUE, 2, 0)
+    # Code for sources of another version is left alone.
+    edit_helper(cold)
+    edited = cold.run(SHIPPING + REPORT)
+    assert (edited["value"], edited["hits"]) == (EDITED_VALUE, 0)
+
+
+def test_kernels_copy_slices_by_loops():
+    # With ``a[:k] = b`` Numba compiles the text of an error message, which takes seconds.
+    root = Path(jit.__file__).parents[1]
+    slow = []
+    for path in root.rglob("*.py"):
+        text = path.read_text()
+        for function in ast.parse(text).body if "@kernel" in text else ():
+            decorators = getattr(function, "decorator_list", ())
+            if any("kernel" in ast.unparse(decorator) for decorator in decorators):
+                slow += [
+                    (path.name, ast.unparse(node))
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
+                    for part in ast.walk(ast.Tuple(node.targets))
+                    if isinstance(part, ast.Slice)
+                ]
+    assert not slow

@@ -15,7 +15,10 @@ Hot loops are module-level functions marked ``@kernel``::
 
 What the decorator promises:
 
-- *Light imports.* Decorating neither imports Numba nor compiles. Both happen at the first call.
+- *Light imports.* Decorating neither imports Numba nor compiles.
+- *No waiting for small work.* A kernel without machine code is interpreted at first
+  (:mod:`trueline.numerics.interpreted`), and compiled when it has used up its steps or its
+  arguments are large.
 - *Kernels call kernels.* A kernel used inside another one, from any module, is compiled into it.
 - *Honest floats.* Division by zero gives infinity as in NumPy, and the order of operations is the
   order written. ``reassociate=True`` allows the compiler to reorder sums (twice the speed in
@@ -26,8 +29,9 @@ What the decorator promises:
   another file leaves the old helper's code in use; here an edit of any such file starts an empty
   folder. Kernels therefore use names of such files only (a test sees to it). The newest few
   folders stay.
-- *Switches.* ``TRUELINE_PURE_PYTHON=1`` leaves functions undecorated (debugger, coverage).
-  ``TRUELINE_CACHE_DIR`` moves the cache. A folder that cannot be written means no cache.
+- *Switches.* ``TRUELINE_COMPILE=always`` compiles at the first call, ``never`` not at all: what is
+  on disk is used, the rest interpreted. ``TRUELINE_PURE_PYTHON=1`` leaves functions undecorated
+  (debugger, coverage). ``TRUELINE_CACHE_DIR`` moves the cache.
 """
 
 from __future__ import annotations
