@@ -72,6 +72,8 @@ def environment() -> dict[str, str]:
     falls back on kernels five times slower; naming the kernel set spares a contestant that.
     """
     variables = dict(os.environ, PYTHONWARNINGS="ignore")
+    # Compiled at the first call, so that the calls after it are all alike.
+    variables.setdefault("TRUELINE_COMPILE", "always")
     # Without compiled files every import would be a first one.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     if "avx512f" in _from_file("/proc/cpuinfo", "flags").split():

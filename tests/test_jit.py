@@ -1,16 +1,19 @@
 """The decorator's promises: light imports, kernels inside kernels, one compilation per machine."""
 
 import ast
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import trueline.numerics.jit as jit
+from trueline.numerics import machine_code
 
 SOURCES = {
     "__init__.py": "",
@@ -50,6 +53,17 @@ SOURCES = {
             if n <= 1:
                 return 1
             return n * factorial(n - 1)
+
+        @kernel
+        def add_ones(x, times):
+            for _ in range(times):
+                for i in range(x.shape[0]):
+                    x[i] = shift(x[i])
+            return x[0], x.shape[0] > 1, times
+
+        @kernel
+        def inverse(n):
+            return 1.0 / n
         """,
 }
 
@@ -98,10 +112,11 @@ class Toy:
             for name, value in os.environ.items()
             if not name.startswith(("TRUELINE_", "NUMBA_", "COV_"))
         }
-        package_parent = str(Path(jit.__file__).parents[1])
+        package_parent = str(Path(jit.__file__).parents[2])
         environment = clean | {
             "PYTHONPATH": os.pathsep.join([str(self.path), package_parent]),
             "TRUELINE_CACHE_DIR": str(self.cache),
+            "TRUELINE_COMPILE": "always",
             **switches,
         }
         done = subprocess.run(
@@ -226,10 +241,10 @@ def test_old_folders_are_pruned_and_strangers_left_alone(tmp_path):
     stranger = tmp_path / "notes"
     stranger.mkdir()
 
-    jit._prune(tmp_path)
+    machine_code.prune(tmp_path)
 
     assert sorted(p.name for p in tmp_path.iterdir() if p != stranger) == [
-        p.name for p in folders[: jit._KEPT_FOLDERS]
+        p.name for p in folders[: machine_code._KEPT_FOLDERS]
     ]
     assert stranger.exists()
 
@@ -292,3 +307,217 @@ def test_kernels_use_names_of_files_that_the_cache_key_digests():
                     if origin[name] not in digested
                 ]
     assert not strangers
+
+
+# Kernels without machine code are interpreted; here they have few steps for it.
+INTERPRETED = """
+import json, sys, threading
+import numpy as np
+import trueline.numerics.jit as jit
+jit.STEPS = 200
+from toy import helper, main
+from toy.jit import compiler
+states = lambda: [("not" not in repr(k)) for k in (main.add_ones, helper.shift)]
+report = {}
+"""
+
+
+def run_interpreted(toy, script, **switches):
+    switches = {"TRUELINE_COMPILE": "auto"} | switches
+    return toy.run(f"{INTERPRETED}{script}\nprint(json.dumps(report))", **switches)
+
+
+@pytest.fixture
+def cold(toy):
+    """The toy without machine code on disk."""
+    shutil.rmtree(toy.cache)
+    return toy
+
+
+def test_small_work_is_interpreted_without_numba(cold):
+    script = """
+x = np.zeros(3)
+returned = main.add_ones(x, 5)
+report["value"], report["x"] = [list(returned), [type(v).__name__ for v in returned]], list(x)
+report["outer"] = main.outer(np.array([2.0, 3.0])), main.outer(np.array([0.0])) == np.inf
+report["compiled"], report["numba"] = states(), "numba" in sys.modules
+"""
+    report = run_interpreted(cold, script)
+    assert report["value"] == [[5.0, True, 5], ["float", "bool", "int"]]  # as from machine code
+    assert report["x"] == [5.0] * 3
+    assert report["outer"] == [PLAIN_VALUE, True]
+    assert report["compiled"] == [False, False]
+    assert not report["numba"]
+
+
+@pytest.mark.parametrize("calls", [1, 100], ids=["one long call", "many short calls"])
+def test_a_kernel_whose_steps_are_used_up_is_compiled(cold, calls):
+    script = f"""
+x = np.zeros(3)
+for _ in range({calls}):
+    main.add_ones(x, {300 // calls})
+report["x"], report["compiled"] = list(x), states()
+report["steps of the inner one"] = helper.shift._step is not None
+"""
+    report = run_interpreted(cold, script)
+    assert report["x"] == [300.0] * 3  # what the unfinished call had written is taken back
+    assert report["compiled"][0]
+    assert report["steps of the inner one"]  # they went at the expense of the outer one
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "main.add_ones(np.zeros(3, dtype=np.float32), 1)[0] == 1.0",
+        "main.add_ones(np.zeros(jit.NUMBERS + 1), 1)[0] == 1.0",
+        "main.inverse(0) == np.inf",  # where Python raises an error
+        "main.inverse((np.zeros(1), np.zeros(3))[0].sum()) == np.inf",
+    ],
+    ids=["single precision", "many numbers", "an error", "no error"],
+)
+def test_what_is_not_interpreted(cold, call):
+    report = run_interpreted(
+        cold, f"report['right'] = bool({call}); report['numba'] = 'numba' in sys.modules"
+    )
+    assert report["right"]
+    assert report["numba"] == ("sum" not in call)
+
+
+def test_machine_code_on_disk_is_used_and_other_kinds_of_arguments_are_interpreted(toy):
+    script = """
+main.outer(np.array([2.0, 3.0]))
+report["value"] = main.outer(np.arange(2, 4))
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+report["kinds"] = len(main.outer.dispatcher.signatures)
+"""
+    report = run_interpreted(toy, script)
+    assert (report["value"], report["hits"], report["kinds"]) == (PLAIN_VALUE, 1, 1)
+
+
+def test_never_compiling_uses_what_is_on_disk(toy):
+    script = """
+report["value"] = main.outer(np.array([2.0, 3.0]))
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+x = np.zeros(3)
+main.add_ones(x, 300)
+report["x"], report["compiled"] = list(x), states()
+"""
+    report = run_interpreted(toy, script, TRUELINE_COMPILE="never")
+    assert (report["value"], report["hits"]) == (PLAIN_VALUE, 1)
+    assert report["x"] == [300.0] * 3
+    assert not report["compiled"][0]
+
+
+def test_sources_edited_after_import_are_not_interpreted(cold):
+    script = """
+import os, time
+later = time.time() + 5
+os.utime(main.__file__, (later, later))
+report["value"], report["compiled"] = main.add_ones(np.zeros(3), 1)[0], states()
+"""
+    assert run_interpreted(cold, script) == {"value": 1.0, "compiled": [True, True]}
+
+
+def test_threads_interpret_at_the_same_time(cold):
+    script = """
+sys.setswitchinterval(1e-6)
+arrays = [np.zeros(3) for _ in range(8)]
+threads = [threading.Thread(target=main.add_ones, args=(x, 20)) for x in arrays]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+report["x"], report["compiled"] = [list(x) for x in arrays], states()
+"""
+    report = run_interpreted(cold, script)
+    assert report["x"] == [[20.0] * 3] * 8
+    assert report["compiled"][0]
+
+
+def test_unknown_mode_is_refused():
+    environment = os.environ | {"TRUELINE_COMPILE": "sometimes"}
+    command = [sys.executable, "-c", "import trueline.numerics.jit"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "TRUELINE_COMPILE=sometimes is not one of auto, always, never" in done.stderr
+
+
+def test_a_terminal_is_told_what_takes_long(monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def lines(seconds, quiet="0"):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        monkeypatch.setenv("TRUELINE_QUIET", quiet)
+        with jit.compiler.telling("descend"):
+            time.sleep(seconds)
+        return sys.stderr.getvalue()
+
+    text = "trueline: compiling kernels for this machine, once: descend\n"
+    assert (lines(1.5), lines(0.1), lines(1.5, quiet="1")) == (text, "", "")
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+
+
+@posix_only
+def test_the_cache_can_be_read_by_all_and_written_by_the_owner(tmp_path):
+    before = os.umask(0)
+    try:
+        folder = machine_code.open_folder(tmp_path / "trueline", "key")
+        machine_code._write_atomically(folder / "a.nbc", b"code")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (folder.parent, folder, folder / "a.nbc")]
+    assert modes == [0o755, 0o755, 0o644]
+
+
+@posix_only
+def test_a_folder_that_everybody_can_write_to_is_not_used(tmp_path):
+    folder = machine_code.open_folder(tmp_path / "trueline", "key")
+    for path in folder, folder.parent:
+        path.chmod(0o777)
+        assert machine_code.open_folder(tmp_path / "trueline", "key") is None
+        path.chmod(0o755)
+    assert machine_code.open_folder(tmp_path / "trueline", "key") == folder
+
+
+SHIPPING = """
+import json, os, sys
+from pathlib import Path
+from trueline.numerics import machine_code
+level = machine_code.level_of_host()
+if os.environ.get("TOY_BUILDS"):
+    os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = level
+from toy.jit import compiler
+if os.environ.get("TOY_BUILDS"):
+    compiler.write_into(Path(compiler.root) / "machine_code")
+"""
+
+
+@pytest.mark.skipif(machine_code.level_of_host() is None, reason="no level for this processor")
+def test_code_shipped_for_a_level_of_processors_is_used(cold):
+    cold.run(SHIPPING + REPORT, TOY_BUILDS="1")
+    used = cold.run(SHIPPING + REPORT, TRUELINE_COMPILE="never")
+    assert (used["value"], used["hits"], used["misses"]) == (PLAIN_VALUE, 2, 0)
+    # Code for sources of another version is left alone.
+    edit_helper(cold)
+    edited = cold.run(SHIPPING + REPORT)
+    assert (edited["value"], edited["hits"]) == (EDITED_VALUE, 0)
+
+
+def test_kernels_copy_slices_by_loops():
+    # With ``a[:k] = b`` Numba compiles the text of an error message, which takes seconds.
+    root = Path(jit.__file__).parents[1]
+    slow = []
+    for path in root.rglob("*.py"):
+        text = path.read_text()
+        for function in ast.parse(text).body if "@kernel" in text else ():
+            decorators = getattr(function, "decorator_list", ())
+            if any("kernel" in ast.unparse(decorator) for decorator in decorators):
+                slow += [
+                    (path.name, ast.unparse(node))
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
+                    for part in ast.walk(ast.Tuple(node.targets))
+                    if isinstance(part, ast.Slice)
+                ]
+    assert not slow

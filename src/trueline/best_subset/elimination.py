@@ -398,8 +398,8 @@ def best_few_doubled(P, P_low, r, r_low, least, q, alpha):  # type: ignore[no-un
         net[t + 1] = net[t] + 0.5 * v[t, i] * v[t, i] / A[t, i, i] - alpha
         if net[t + 1] > best:
             best = net[t + 1]
-            chosen[:] = -1
-            chosen[: t + 1] = place[: t + 1]
+            for a in range(len(chosen)):
+                chosen[a] = place[a] if a <= t else -1
         if t + 1 < q:
             for a in range(i + 1, m):
                 f, f_low = _over(A[t, i, a], A_low[t, i, a], A[t, i, i], A_low[t, i, i])

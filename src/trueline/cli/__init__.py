@@ -8,6 +8,7 @@ module           holds
 ``prepare``      from a file and options to rows and a family of models
 ``commands``     what the commands do
 ``comparing``    what ``trueline compare`` and ``trueline separability`` do
+``warming``      what ``trueline warm`` does
 ``demo``         the tour on built-in data
 ``model_text``   what is printed of a model, its proof and its explanation
 ``show``         tables and bars for the terminal, and the demo's picture

@@ -294,3 +294,18 @@ def predict(
     from trueline.cli.commands import run_predict
 
     run_predict(model, data, out)
+
+
+@app.command()
+@_guarded
+def warm(
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Another folder, for all machines of this kind: to build a wheel."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Compile all loops for this machine now, so that no fit waits for a compiler."""
+    from trueline.cli.warming import run_warm
+
+    run_warm(into)

@@ -2,9 +2,9 @@
 
 Two ways lead there: tiles in registers (:mod:`trueline.numerics.gram_tiles`), compiled by Numba and
 worth its import for large data on machines with wide vectors, and everywhere else BLAS: row blocks
-that fit a cache, single-threaded syrk on each. Which one is taken depends on the shape and the
-machine alone, not on the number of threads, the layout in memory or what ran before. How the rows
-are cut for the threads is decided here too.
+that fit a cache, single-threaded syrk on each. Which one is taken depends on the shape, the machine
+and whether the tiles are compiled yet when the process begins, not on the number of threads, the
+layout in memory or what ran before. How the rows are cut for the threads is decided here too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.blas import add_gram, run_strands, symmetrised
+from trueline.numerics.jit import has_code
 
 __all__ = [
     "BLOCK_BYTES",
@@ -42,6 +43,8 @@ Array = NDArray[np.float64]
 _LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 30_000_000
 # Where compiled kernels are at work anyway.
 _ANY_WORK = 1_000_000
+# Where the kernel is not on disk yet: it takes seconds to compile, and makes a pass half as long.
+_WORTH_COMPILING = 20_000_000_000
 # Narrower matrices would leave most of a tile empty; on wider ones BLAS was measured to be as fast,
 # and from 1000 columns on faster.
 _NARROW, _WIDE = 4, 640
@@ -134,7 +137,8 @@ def _sums(
     (n, d), k = X.shape, Y.shape[1]
     work = n * d * (d + k)
     strands = row_strands(n, d, work)
-    if _tiles_pay(d, work, least) and _tiles_run_here():
+    ready = work >= _WORTH_COMPILING or _tiles_are_compiled()
+    if _tiles_pay(d, work, least) and ready and _tiles_run_here():
         from trueline.numerics.gram_tiles import sums_by_tiles
 
         return sums_by_tiles(X, Y, weights, shift, strands, totals=totals)
@@ -146,8 +150,14 @@ def _tiles_pay(d: int, work: int, least: int) -> bool:
 
 
 @cache
+def _tiles_are_compiled() -> bool:
+    """Whether their code was on disk when first asked for; what runs later changes no sums."""
+    return has_code("trueline.numerics.gram_tiles._add_products")
+
+
+@cache
 def _tiles_run_here() -> bool:
-    """Whether Numba compiles, for a processor with vectors wide enough."""
+    """Whether Numba compiles, for the vectors of this very processor, and these are wide enough."""
     if os.environ.get("TRUELINE_PURE_PYTHON", "0") not in ("", "0"):
         return False
     try:
@@ -156,7 +166,8 @@ def _tiles_run_here() -> bool:
         from trueline.numerics.gram_tiles import host_lanes
     except ImportError:
         return False
-    return host_lanes() > 0 and not numba.config.DISABLE_JIT
+    config = numba.config
+    return host_lanes() > 0 and not config.DISABLE_JIT and config.CPU_NAME is None
 
 
 # Up to so many columns, blocks of so many rows are best read where they are.

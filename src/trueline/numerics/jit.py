@@ -15,7 +15,10 @@ Hot loops are module-level functions marked ``@kernel``::
 
 What the decorator promises:
 
-- *Light imports.* Decorating neither imports Numba nor compiles. Both happen at the first call.
+- *Light imports.* Decorating neither imports Numba nor compiles.
+- *No waiting for small work.* A kernel without machine code is interpreted at first
+  (:mod:`trueline.numerics.interpreted`), and compiled when it has used up its steps or its
+  arguments are large.
 - *Kernels call kernels.* A kernel used inside another one, from any module, is compiled into it.
 - *Honest floats.* Division by zero gives infinity as in NumPy, and the order of operations is the
   order written. ``reassociate=True`` allows the compiler to reorder sums (twice the speed in
@@ -26,34 +29,47 @@ What the decorator promises:
   another file leaves the old helper's code in use; here an edit of any such file starts an empty
   folder. Kernels therefore use names of such files only (a test sees to it). The newest few
   folders stay.
-- *Switches.* ``TRUELINE_PURE_PYTHON=1`` leaves functions undecorated (debugger, coverage).
-  ``TRUELINE_CACHE_DIR`` moves the cache. A folder that cannot be written means no cache.
+- *Switches.* ``TRUELINE_COMPILE=always`` compiles at the first call, ``never`` not at all: what is
+  on disk is used, the rest interpreted. ``TRUELINE_PURE_PYTHON=1`` leaves functions undecorated
+  (debugger, coverage). ``TRUELINE_CACHE_DIR`` moves the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import pickle
-import re
-import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from functools import update_wrapper
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, update_wrapper
+from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-__all__ = ["Compiler", "kernel"]
+import numpy as np
+
+from trueline.numerics.interpreted import (
+    NUMBERS,
+    STEPS,
+    Running,
+    arrays_in,
+    as_compiled,
+    counting,
+)
+from trueline.numerics.machine_code import disk_cache, label_of, open_folder, user_cache
+
+__all__ = ["Compiler", "compiler", "has_code", "kernel"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_KEPT_FOLDERS = 4
-_FOLDER_NAME = re.compile(r"[0-9a-f]{24}")
+#: Values of TRUELINE_COMPILE.
+MODES = ("auto", "always", "never")
+_running = Running()
 # Environment variables by which Numba changes the code it generates.
 _CODEGEN_SWITCHES = (
     "NUMBA_OPT",
@@ -81,7 +97,14 @@ class Compiler:
         self._imported_at = time.time()
         self._lock = threading.RLock()
         self._folder: Path | None = None
-        self._folder_known = False
+        self._shipped: Path | None = None
+        self._folders_known = False
+        self._labels: set[str] | None = None
+        #: Called with the name of each kernel that was compiled.
+        self.after_compiling: Callable[[str], object] = str
+        self.mode = os.environ.get("TRUELINE_COMPILE", "auto")
+        if self.mode not in MODES:
+            raise ValueError(f"TRUELINE_COMPILE={self.mode} is not one of {', '.join(MODES)}.")
 
     @overload
     def kernel(self, function: Callable[P, R], /) -> Callable[P, R]: ...
@@ -106,16 +129,61 @@ class Compiler:
 
     def cache_folder(self) -> Path | None:
         """Folder for this exact version of the sources, or None when nothing can be cached."""
+        self._find_folders()
+        return self._folder
+
+    def write_into(self, base: Path) -> Path | None:
+        """Keep machine code below another folder from now on, as a wheel brings it along."""
         with self._lock:
-            if not self._folder_known:
-                self._folder = self._open_folder()
-                self._folder_known = True
+            key = self._key(sys.version_info[:2])
+            self._folder = None if key is None else open_folder(base, key)
+            self._folders_known = True
             return self._folder
 
-    def build(self, function: FunctionType, reassociate: bool) -> Any:
-        """Return the Numba dispatcher of ``function``, attached to our cache."""
+    def _find_folders(self) -> None:
+        with self._lock:
+            if self._folders_known:
+                return
+            self._folders_known = True
+            key, shared_key = self._key(sys.version), self._key(sys.version_info[:2])
+            if key is not None and shared_key is not None:
+                self._folder = open_folder(user_cache(self.name), key)
+                shipped = self.root / "machine_code" / shared_key
+                self._shipped = shipped if shipped.is_dir() else None
+
+    def has_code(self, name: str) -> bool:
+        """Whether machine code of the kernel is on disk, or wanted at once.
+
+        For some kind of arguments: to ask for which ones Numba would have to be imported.
+        """
+        with self._lock:
+            if self._labels is None:
+                self._find_folders()
+                found = [f.glob("*.nbc") for f in (self._folder, self._shipped) if f is not None]
+                self._labels = {path.name[:-29] for files in found for path in files}
+            return self.mode == "always" or name in self._labels
+
+    @contextmanager
+    def telling(self, name: str) -> Iterator[None]:
+        """Say in a terminal what it is that takes more than a second."""
+        wanted = os.environ.get("TRUELINE_QUIET", "0") in ("", "0") and sys.stderr is not None
+        if not (wanted and sys.stderr.isatty()):
+            yield
+            return
+        text = f"{self.name}: compiling kernels for this machine, once: {name}\n"
+        timer = threading.Timer(1.0, sys.stderr.write, [text])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def build(self, kernel: LazyKernel, reassociate: bool) -> Any:
+        """Return the Numba dispatcher of a kernel, attached to our cache."""
         import numba
 
+        function = kernel.py_func
         dispatcher = numba.njit(
             nogil=True,
             error_model="numpy",
@@ -124,42 +192,29 @@ class Compiler:
         source = Path(function.__code__.co_filename).resolve()
         # NUMBA_DISABLE_JIT makes njit return the function itself.
         if dispatcher is not function and source.is_relative_to(self.root):
-            folder = self.cache_folder()
-            if folder is not None:
-                dispatcher._cache = _make_disk_cache(folder, function)
+            self._find_folders()
+            if self._folder is not None or self._shipped is not None:
+                dispatcher._cache = disk_cache(self._folder, self._shipped, function)
+        if dispatcher is not function:
+            _let_wait(dispatcher, kernel)
+            _forget_literals(dispatcher)
         return dispatcher
 
-    def _open_folder(self) -> Path | None:
-        key = self._key()
-        if key is None:
-            return None
-        base = _user_cache(self.name)
-        folder = base / key
-        try:
-            fresh = not folder.is_dir()
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            tempfile.TemporaryFile(dir=folder).close()
-            os.utime(folder)  # in use now: pruning goes by this time
-            if fresh:
-                _prune(base)
-        except OSError:
-            return None
-        return folder
+    def _key(self, python: object) -> str | None:
+        """Digest of sources and versions; None if a source changed after it was imported."""
+        versions = (python, *map(version, ("numpy", "numba", "llvmlite")))
+        switches = tuple(os.environ.get(name, "") for name in _CODEGEN_SWITCHES)
+        text = repr((self._sources, versions, switches))
+        return self._sources and hashlib.sha256(text.encode()).hexdigest()[:24]
 
-    def _key(self) -> str | None:
-        """Digest of sources and versions; None if a source changed after it was imported.
+    @cached_property
+    def _sources(self) -> str | None:
+        """Digest of the sources; None if one changed after it was imported.
 
         In that case (a notebook, an editor and an unlucky moment) the code in memory is not the
         code on disk, and no digest of the files describes it.
         """
-        import llvmlite
-        import numba
-        import numpy
-
         digest = hashlib.sha256()
-        versions = (sys.version, numpy.__version__, numba.__version__, llvmlite.__version__)
-        switches = tuple(os.environ.get(name, "") for name in _CODEGEN_SWITCHES)
-        digest.update(repr((versions, switches)).encode())
         try:
             for path in sorted(self.root.rglob("*.py")):
                 content = path.read_bytes()
@@ -171,11 +226,15 @@ class Compiler:
                 digest.update(content)
         except OSError:
             return None
-        return digest.hexdigest()[:24]
+        return digest.hexdigest()
+
+
+class NotCompiled(Exception):
+    """There is no machine code for these arguments, and to interpret costs less than to compile."""
 
 
 class LazyKernel:
-    """A function that Numba compiles when it is first called.
+    """A function that is interpreted while that costs little, then compiled by Numba.
 
     Attributes
     ----------
@@ -194,12 +253,55 @@ class LazyKernel:
         self._compiler = compiler
         self._reassociate = reassociate
         self._dispatcher: Any = None
+        # Asked for at every step of an interpreted call; None when none are left.
+        self._step: Any = (iter(range(STEPS)) if compiler.mode == "auto" else count()).__next__
 
     def __call__(self, *args: Any) -> Any:
         dispatcher = self._dispatcher
         if dispatcher is None:
+            if self._interpretable(args) and not self._compiler.has_code(label_of(self.py_func)):
+                return self._interpret(args)
             dispatcher = self.dispatcher
-        return dispatcher(*args)
+        try:
+            return dispatcher(*args)
+        except NotCompiled:
+            return self._interpret(args)
+
+    def _interpretable(self, args: tuple[Any, ...]) -> bool:
+        """Whether to interpret a call for which there is no machine code."""
+        if self._compiler.mode != "auto" or _running.step is not None:
+            return self._compiler.mode != "always"
+        numbers = 0
+        for array in arrays_in(args):
+            # A sum that starts with a number of Python stays in single precision with NumPy, and
+            # is in double precision in machine code.
+            if array.dtype == np.float32:
+                return False
+            numbers += array.size
+        return self._step is not None and numbers <= NUMBERS
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        if _running.step is not None:  # called by a kernel that is interpreted, at its expense
+            return self._counted(_running.step, *args)
+        before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
+        _running.step = step = self._step
+        try:
+            with np.errstate(all="ignore"):
+                return as_compiled(self._counted(step, *args))
+        except Exception:
+            # No steps are left, or Python refuses what machine code does.
+            for array, copy in before:
+                array[...] = copy
+            if self._compiler.mode == "never":
+                raise
+            self._step = None
+        finally:
+            _running.step = None
+        return self(*args)
+
+    @cached_property
+    def _counted(self) -> Callable[..., Any]:
+        return counting(self.py_func, self._compiler._imported_at)
 
     @property
     def dispatcher(self) -> Any:
@@ -207,7 +309,7 @@ class LazyKernel:
         if self._dispatcher is None:
             with self._compiler._lock:
                 if self._dispatcher is None:
-                    self._dispatcher = self._compiler.build(self.py_func, self._reassociate)
+                    self._dispatcher = self._compiler.build(self, self._reassociate)
         return self._dispatcher
 
     @property
@@ -228,109 +330,48 @@ class LazyKernel:
         return cast(str, self.__qualname__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        state = "not compiled yet" if self._dispatcher is None else "compiled"
+        compiled = self._dispatcher is not None and self._dispatcher.signatures
+        state = "compiled" if compiled else "not compiled yet"
         return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}, {state}>"
 
 
-def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
-    """Cache of one kernel: one file per signature and processor, in the shape Numba asks for.
+def _let_wait(dispatcher: Any, kernel: LazyKernel) -> None:
+    """Have the dispatcher raise NotCompiled where it would compile and need not."""
+    compile_for_args = dispatcher._compile_for_args
 
-    Numba's own store numbers its files and lists them in an index that is rewritten without a
-    lock. Two processes that compile different signatures at once can both take number 1, and one
-    signature is then served the machine code of the other. Here a file is named by a digest of
-    what it holds, repeats it inside, and appears by an atomic rename, so nothing can be confused.
+    def compile_or_wait(*args: Any) -> Any:
+        if kernel._interpretable(args):
+            has = getattr(dispatcher._cache, "has", None)
+            types = tuple(dispatcher.typeof_pyval(a) for a in args)
+            if has is None or not has(types, dispatcher.targetctx):
+                raise NotCompiled(kernel)
+        compiler, known = kernel._compiler, len(dispatcher.stats.cache_misses)
+        with compiler.telling(kernel.py_func.__name__):
+            code = compile_for_args(*args)
+        if len(dispatcher.stats.cache_misses) > known:
+            compiler.after_compiling(label_of(kernel.py_func))
+        return code
+
+    # The attribute by which Numba asks for code that it does not have.
+    dispatcher._compile_for_args = compile_or_wait
+
+
+def _forget_literals(dispatcher: Any) -> None:
+    """Have kernels that call this one with a number in the source share the code for any number.
+
+    Numba would compile ``f(x, k)`` twice where ``k = 0`` comes before a loop: for zero, and for
+    all integers. The optimiser puts short kernels into their callers, constants included, anyway.
     """
-    from numba.core.caching import _Cache
-    from numba.core.compiler import CompileResult
-    from numba.core.serialize import dumps
+    from numba import types
 
-    # The folder's name digests the sources, so the place of a function identifies its code.
-    identity = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
-    label = re.sub(r"[^\w.]", "", f"{function.__module__}.{function.__qualname__}")[-80:]
+    get_call_template = dispatcher.get_call_template
 
-    class DiskCache(_Cache):
-        enabled = True
+    def of_any_number(args: Any, kws: Any) -> Any:
+        return get_call_template(tuple(map(types.unliteral, args)), kws)
 
-        @property
-        def cache_path(self) -> str:
-            return str(folder)
-
-        def enable(self) -> None:
-            self.enabled = True
-
-        def disable(self) -> None:
-            self.enabled = False
-
-        def flush(self) -> None:
-            for path in folder.glob(f"{label}-*.nbc"):
-                path.unlink(missing_ok=True)
-
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            if not self.enabled:
-                return None
-            target_context.refresh()
-            path, key = self._locate(sig, target_context.codegen())
-            try:
-                stored_key, payload = pickle.loads(path.read_bytes())
-                if stored_key != key:
-                    return None
-                return CompileResult._rebuild(target_context, *payload)
-            except Exception:
-                # Absent or damaged: a miss. The kernel is compiled again and the file replaced.
-                return None
-
-        def save_overload(self, sig: Any, compiled: Any) -> None:
-            # Same conditions as Numba's: such code holds addresses of this very process.
-            if not self.enabled or compiled.lifted or compiled.library.has_dynamic_globals:
-                return
-            path, key = self._locate(sig, compiled.codegen)
-            if " at 0x" in key:
-                return  # a function passed as argument: its type names an address of this process
-            content = dumps((key, compiled._reduce()))
-            try:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                _write_atomically(path, content)
-            except OSError:
-                self.enabled = False  # full disk, folder taken away: go on without
-
-        def _locate(self, sig: Any, codegen: Any) -> tuple[Path, str]:
-            key = repr((identity, sig, codegen.magic_tuple()))
-            return folder / f"{label}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc", key
-
-    return DiskCache()
+    dispatcher.get_call_template = of_any_number
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _prune(base: Path) -> None:
-    """Remove all but the most recently used folders of earlier versions of the sources."""
-    folders = [p for p in base.iterdir() if _FOLDER_NAME.fullmatch(p.name)]
-    folders.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in folders[_KEPT_FOLDERS:]:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _user_cache(name: str) -> Path:
-    chosen = os.environ.get("TRUELINE_CACHE_DIR")
-    if chosen:
-        return Path(chosen).expanduser() / name
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / name
-
-
-_compiler = Compiler(Path(__file__).parents[1], "trueline")
-kernel = _compiler.kernel
+compiler = Compiler(Path(__file__).parents[1], "trueline")
+kernel = compiler.kernel
+has_code = compiler.has_code

@@ -176,7 +176,8 @@ def pocket_pass(
             errors = weighted_errors(data, indices, indptr, y, weights, w, b, pocket[0])
             if errors < pocket[0]:
                 pocket[0], pocket[1], pocket[3] = errors, pocket[2], 2.0
-                kept[:-1] = w
+                for j in range(len(w)):
+                    kept[j] = w[j]
                 kept[-1] = b[0]
                 if errors == 0.0:
                     return -2

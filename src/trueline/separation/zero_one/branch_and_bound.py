@@ -125,7 +125,8 @@ def explore(
             total = evaluate(A, basis.v, s, z)
             if total < best:
                 best = total
-                v_best[:] = basis.v
+                for j in range(len(v_best)):
+                    v_best[j] = basis.v[j]
                 errors = arrange(A, v_best, data.norms, s, order)
             if count == 0 and total <= cost:
                 bound = np.inf  # nothing is left to decide

@@ -319,7 +319,8 @@ def pack(
                 continue
         elif newest >= 0:
             loose = newest
-            order[1:position] = order[: position - 1].copy()
+            for place in range(position - 1, 0, -1):
+                order[place] = order[place - 1]
             order[0] = loose
         # All that are in are right together: bring in the next.
         if not in_full and bound + waiting < target:

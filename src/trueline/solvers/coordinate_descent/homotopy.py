@@ -50,7 +50,8 @@ def _append(L: Array, k: int, row: Array, diagonal: float) -> float:
     for i in range(k):
         left -= row[i] * row[i]
     if left > 0.0:
-        L[k, :k] = row[:k]
+        for i in range(k):
+            L[k, i] = row[i]
         L[k, k] = np.sqrt(left)
     return left
 
@@ -68,7 +69,8 @@ def _remove(L: Array, k: int, at: int, cosines: Array, sines: Array) -> None:
                 size = np.hypot(x, y)
                 cosines[j], sines[j] = x / size, y / size
                 row[j] = size
-        up[:r] = row[:r]
+        for j in range(r):
+            up[j] = row[j]
 
 
 @kernel(reassociate=True)
@@ -150,13 +152,16 @@ def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) ->
     u, a, row = np.empty(d), np.empty(d), np.empty(d)
     cosines, sines = np.empty(d), np.empty(d)
     is_in = np.zeros(d, np.bool_)
-    q, strength = c.copy(), np.abs(c).max()
+    q, strength = c.copy(), 0.0
+    for j in range(d):
+        strength = max(strength, abs(c[j]))
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
     while found < len(strengths) and strengths[found] >= (1.0 - _SLACK) * strength:
         found += 1  # all coefficients rest
     while found < len(strengths) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
         changes += 1
-        u[:k] = s[:k]
+        for i in range(k):
+            u[i] = s[i]
         _solve(L, k, u)
         _combine(G, free, k, u, a)
         work += k * (k + d) + d
@@ -172,7 +177,8 @@ def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) ->
             work += k * k
             if found == len(strengths) or end > strengths[found]:
                 _combine(G, free, k, w, row)
-                q[:] = c - row
+                for j in range(d):
+                    q[j] = c[j] - row[j]
                 work += k * d
         if found == len(strengths) or not way < np.inf:
             break
@@ -193,7 +199,9 @@ def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) ->
         if k == room:
             room = min(2 * room, d)
             larger = np.empty((room, room))
-            larger[:k, :k] = L
+            for i in range(k):
+                for j in range(i + 1):
+                    larger[i, j] = L[i, j]
             L = larger
         for i in range(k):
             row[i] = G[enters, free[i]]

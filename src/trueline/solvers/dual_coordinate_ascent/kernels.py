@@ -337,7 +337,8 @@ def share_out(slopes: Array, at: Array, square: float, own: int, most: float, be
             low = min(low, slopes[m])
     off = high - low
     if off <= 0.0 or square <= 0.0:
-        best[:] = at
+        for m in range(k):
+            best[m] = at[m]
         return max(off, 0.0)
     levels = np.empty(k)
     for m in range(k):

@@ -472,7 +472,8 @@ def coupled_diagonal(
 ) -> None:
     """sum_i h_it x_ij^2 + a_j for some columns j and all scores t; one where that is zero."""
     for j in columns:
-        out[j, :] = quad[j]
+        for t in range(h.shape[1]):
+            out[j, t] = quad[j]
         for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             i, square = np.uint64(indices[e]), data[e] * data[e]
             for t in range(h.shape[1]):

@@ -397,7 +397,8 @@ def _search(
     left, trial = np.inf, v.copy()
     t, low, at_low, high, at_high = 1.0, 0.0, before, np.inf, np.inf
     for _ in range(_LOOKS):
-        trial[:] = v + t * step
+        for j in range(len(v)):
+            trial[j] = v[j] + t * step[j]
         left = _gradient(part, trial, z, h, g, facts)
         slope = float(g @ step)
         if left <= part.goal or abs(slope) <= _LEFT * abs(before):
@@ -412,7 +413,8 @@ def _search(
         else:
             share = at_low / (at_low - at_high) if at_high < np.inf else 0.1
             t = low + (high - low) * min(max(share, 0.1), 0.9)
-    v[:] = trial
+    for j in range(len(v)):
+        v[j] = trial[j]
     return left
 
 
@@ -432,7 +434,8 @@ def descend(part: Part, v: Array, z: Array, g: Array, facts: Array, limit: int) 
     while left > part.goal and count < limit and idle < _IDLE:
         # A step that has passed no kink has left the Hessian as it was.
         if not np.array_equal(h, formed):
-            formed[:] = h
+            for i in range(n):
+                formed[i] = h[i]
             if pivot >= _SINGLE:
                 _hessian(single, h, part, H)
                 pivot = _factor(H, q)

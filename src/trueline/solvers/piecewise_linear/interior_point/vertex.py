@@ -231,8 +231,8 @@ def exchange(
         direction = inverse[:, leaving].copy() if upward else -inverse[:, leaving]
         if m:
             scores = np.dot(A, direction)
-            for first in range(0, of_rows, m):
-                moved[first : first + m] = scores
+            for e in range(of_rows):
+                moved[e] = scores[e % m]
         for e in range(len(lasso)):
             moved[of_rows + e] = direction[lasso[e]]
         moved[kinks] = 0.0
@@ -263,7 +263,8 @@ def exchange(
 def _take_row(A: Array, lasso: Indices, of_rows: int, kink: int, row: Array) -> None:
     """The row a_e of a kink."""
     if kink < of_rows:
-        row[:] = A[kink % len(A)]
+        for j in range(len(row)):
+            row[j] = A[kink % len(A), j]
     else:
         row[:] = 0.0
         row[lasso[kink - of_rows]] = 1.0

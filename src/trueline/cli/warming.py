@@ -1,0 +1,101 @@
+"""What ``trueline warm`` does: small fits of every kind, each kernel compiled at its first call."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["run_warm"]
+
+
+def run_warm(into: Path | None) -> None:
+    """Compile what is not compiled yet; into another folder for the level of such machines."""
+    import typer
+
+    from trueline.numerics import machine_code
+
+    if into is not None:
+        level = machine_code.level_of_machine()
+        if level is None:
+            raise ValueError("There is no level of processors to compile for on such machines.")
+        # Numba reads these when it is imported.
+        os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = level
+    from trueline.numerics.jit import compiler
+
+    folder = compiler.cache_folder() if into is None else compiler.write_into(into)
+    if folder is None:
+        raise ValueError(
+            "Machine code cannot be kept: there is no folder that this user alone can write to. "
+            "Set TRUELINE_CACHE_DIR to one."
+        )
+    before, last = time.perf_counter(), [time.perf_counter()]
+
+    def tell(name: str) -> None:
+        now = time.perf_counter()
+        typer.echo(f"{now - last[0]:6.1f} s  {name}")
+        last[0] = now
+
+    compiler.mode, compiler.after_compiling = "always", tell
+    os.environ["TRUELINE_QUIET"] = "1"  # these lines say the same
+    for model, X, y, weights in small_fits():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Not every model takes every kind of data.
+            for options in {}, {"sample_weight": weights}:
+                try:
+                    model.fit(X, y, **options)
+                    last[0] = time.perf_counter()
+                except Exception:  # whatever stops a fit, the kernels before it are compiled
+                    break
+    count = len(list(folder.glob("*.nbc")))
+    typer.echo(f"{count} files of machine code in {folder}, {time.perf_counter() - before:.0f} s")
+
+
+def small_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Every estimator with each kind of rows that leads to code of its own."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    random = np.random.default_rng(0)
+    # Few columns, more columns than rows, and many rows: without noise, so that searches end soon.
+    for n, d, noise in (60, 4, 1.0), (24, 40, 1.0), (300, 8, 0.0):
+        X = random.standard_normal((n, d))
+        s = X[:, 0] + 0.5 * X[:, 1] + noise * random.standard_normal(n)
+        weights = random.uniform(0.5, 1.5, n)
+        kinds: list[Any] = [X]
+        if n == 60:
+            kinds += [np.asfortranarray(X), csr_matrix(X * (abs(X) > 0.5)), X.astype(np.float32)]
+        for Model in estimators():
+            try:
+                model = Model()
+            except TypeError:
+                continue  # a model around another one
+            for rows in kinds:
+                for y in targets(model, s):
+                    yield model, rows, y, weights
+
+
+def estimators() -> list[Any]:
+    """The classes of everything public that fits."""
+    import trueline
+
+    everything = [getattr(trueline, name) for name in sorted(trueline.__all__)]
+    return [thing for thing in everything if inspect.isclass(thing) and hasattr(thing, "fit")]
+
+
+def targets(model: Any, s: Any) -> Iterator[Any]:
+    """Targets that suit: classes, counts, several columns or numbers."""
+    import numpy as np
+
+    kind = getattr(model.__sklearn_tags__(), "estimator_type", None)
+    if kind == "classifier":
+        yield (s > np.median(s)).astype(int)
+        yield np.digitize(s, np.quantile(s, [0.3, 0.7]))
+    else:
+        yield np.round(np.exp(0.3 * s)) + 1.0  # positive: some models are of counts or amounts
+        yield np.column_stack([s, s[::-1]])
