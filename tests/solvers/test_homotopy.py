@@ -40,7 +40,9 @@ def test_proposals_are_those_of_least_angle_regression():
     X, y = _data()
     alphas, _, coefs = lars_path_gram(X.T @ y, X.T @ X, n_samples=len(y), method="lasso")
     levels = alphas[1:-1] * len(y)
-    np.testing.assert_allclose(propose(X.T @ X, X.T @ y, levels, 0 * levels), coefs.T[1:-1], atol=1e-9)
+    np.testing.assert_allclose(
+        propose(X.T @ X, X.T @ y, levels, 0 * levels), coefs.T[1:-1], atol=1e-9
+    )
 
 
 def test_coefficients_that_leave_and_come_back():
