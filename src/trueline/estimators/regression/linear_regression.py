@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
@@ -14,6 +15,7 @@ from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.losses import LOSSES, Loss, as_loss
+from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -140,14 +142,21 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
                 f"solver_={self.solver_!r} does not determine the singular values; use 'svd'."
             )
         moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        values = np.linalg.eigvalsh(moments.gram)[::-1][: min(moments.count, len(moments.gram))]
-        noise = len(values) * moments.unit * float(moments.x_size.sum())
-        if (values < 1e4 * noise).any():
+        # Of the columns scaled alike; what follows from others is in the rows beyond the rank.
+        size = np.sqrt(moments.gram.diagonal())
+        size[size == 0] = 1.0
+        R, order, _, _ = dpstrf(moments.gram / np.outer(size, size), tol=0.0)
+        R = np.triu(R)[: getattr(self, "rank_", len(R))]
+        noise = len(R) * moments.unit * float((moments.x_size / size**2).max())
+        if (R.diagonal() ** 2 < 1e4 * noise).any():
             raise AttributeError(
                 "The small singular values of these data are lost in the rounding of their "
                 "squares; fit with solver='svd' to have them."
             )
-        return np.sqrt(values)
+        values = np.zeros(min(moments.count, len(size)))
+        own = singular_values(R * size[order - 1])[: len(values)]
+        values[: len(own)] = own
+        return values
 
 
 @parameters()

@@ -1,18 +1,26 @@
-r"""The lasso along its path, from one change of the support to the next, by the Gram matrix.
+r"""The lasso and the elastic net along their path, from one change of the support to the next.
 
-With the free coefficients F, their signs s and the strength l of the penalty, q = c - G w is s_F l
-on F and
+With the free coefficients F, their signs s, the strength l of the absolute values and the curvature
+a of the squares, H = G + a I, q = c - H w is s_F l on F and
 
-    w_F(l - h) = w_F + h u,      q(l - h) = q - h G_.F u,      u = G_FF^-1 s,
+    w_F(l - h) = w_F + h u,      q(l - h) = q - h H_.F u,      u = H_FF^-1 s,
 
 until the correlation of a resting coefficient reaches the strength, or a free one reaches zero (M.
 R. Osborne, B. Presnell, B. A. Turlach, "A new approach to variable selection in least squares
 problems", IMA J. Numer. Anal. 20 (2000) 389-403; B. Efron, T. Hastie, I. Johnstone, R. Tibshirani,
-"Least angle regression", Ann. Statist. 32 (2004) 407-499, section 3.1). The Cholesky factor of G_FF
+"Least angle regression", Ann. Statist. 32 (2004) 407-499, section 3.1). The Cholesky factor of H_FF
 is extended by a row or loses one: a change costs about as much as one sweep.
 
-Nothing is proven here, and ties or dependent columns end the path early: what is found are
-proposals, whose gaps are computed like those of any other point.
+Between two strengths whose curvatures differ by e = a - a' the way is straight for the new matrix
+with a target that moves: v, the present solution, solves G + a' I with the target c - e v, which
+goes back to c at the rate r = e v / (l - l'). Then u = H_FF^-1 (s + r_F), and q falls by
+h (H_.F u - r).
+
+A column that depends on the free ones cannot change its correlation relative to the strength before
+one of them comes to rest: so long it stays out.
+
+Nothing is proven here, and ties may end the path early: what is found are proposals, whose gaps
+are computed like those of any other point.
 """
 
 from __future__ import annotations
@@ -144,57 +152,84 @@ def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[i
 
 
 @kernel
-def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) -> int:
+def _factor(G: Array, curvature: float, free: Integers, k: int, L: Array, row: Array) -> bool:
+    """The Cholesky factor of H_FF for k free columns; False if they are dependent."""
+    for m in range(k):
+        for i in range(m):
+            row[i] = G[free[m], free[i]]
+        diagonal = G[free[m], free[m]] + curvature
+        if not _append(L, m, row, diagonal) > _DEPENDENT * diagonal:
+            return False
+    return True
+
+
+@kernel
+def _follow(
+    G: Array, c: Array, strengths: Array, curvatures: Array, W: Array, most_work: float
+) -> int:
     """Write the solution at each of the strengths into the rows of W; how many were found."""
     d, room = len(c), min(len(c), 64)
     L = np.empty((room, room))
     free, s, w = np.empty(d, np.intp), np.empty(d), np.zeros(d)
-    u, a, row = np.empty(d), np.empty(d), np.empty(d)
+    u, a, row, drift = np.empty(d), np.empty(d), np.empty(d), np.zeros(d)
     cosines, sines = np.empty(d), np.empty(d)
     is_in = np.zeros(d, np.bool_)
-    q, strength = c.copy(), 0.0
+    q, strength, curvature = c.copy(), 0.0, curvatures[0]
     for j in range(d):
         strength = max(strength, abs(c[j]))
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
     while found < len(strengths) and strengths[found] >= (1.0 - _SLACK) * strength:
         found += 1  # all coefficients rest
+    if found < len(strengths):
+        curvature = curvatures[found]
     while found < len(strengths) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
-        changes += 1
         for i in range(k):
-            u[i] = s[i]
+            u[i] = s[i] + drift[free[i]]
         _solve(L, k, u)
         _combine(G, free, k, u, a)
+        for j in range(d):
+            a[j] -= drift[j]
+        for i in range(k):
+            a[free[i]] += curvature * u[i]
         work += k * (k + d) + d
         enters, way = _next_to_enter(q, a, strength, is_in, just_left)
         leaves, way = _first_to_leave(w, u, s, k, way)
-        end = strength - way
-        while found < len(strengths) and end <= strengths[found]:
+        if strength - way <= strengths[found]:
             strength = strengths[found]
             _solve_at(L, k, c, strength, free, s, w)
+            _combine(G, free, k, w, row)
+            drift[:] = 0.0
+            for j in range(d):
+                q[j] = c[j] - row[j]
             for i in range(k):
                 W[found, free[i]] = w[i]
-            found += 1
-            work += k * k
-            if found == len(strengths) or end > strengths[found]:
-                _combine(G, free, k, w, row)
-                for j in range(d):
-                    q[j] = c[j] - row[j]
-                work += k * d
-        if found == len(strengths) or not way < np.inf:
-            break
-        way = strength - end
+                q[free[i]] = strength * s[i]
+            work += k * (k + d)
+            found, just_left = found + 1, -1
+            if found < len(strengths) and curvatures[found] != curvature:
+                rate = (curvature - curvatures[found]) / (strength - strengths[found])
+                curvature = curvatures[found]
+                for i in range(k):
+                    drift[free[i]] = rate * w[i]
+                work += k * k * k / 6
+                if not _factor(G, curvature, free, k, L, row):
+                    break
+            continue
+        changes += 1
         for i in range(k):
             w[i] += way * u[i]
         for j in range(d):
             q[j] -= way * a[j]
-        strength = end
+        strength -= way
         if leaves >= 0:
             _remove(L, k, leaves, cosines, sines)
             just_left = free[leaves]
-            is_in[just_left] = False
             for i in range(leaves, k - 1):
                 free[i], s[i], w[i] = free[i + 1], s[i + 1], w[i + 1]
             k -= 1
+            is_in[:] = False
+            for i in range(k):
+                is_in[free[i]] = True
             continue
         if k == room:
             room = min(2 * room, d)
@@ -205,26 +240,37 @@ def _follow(G: Array, c: Array, strengths: Array, W: Array, most_work: float) ->
             L = larger
         for i in range(k):
             row[i] = G[enters, free[i]]
-        if not _append(L, k, row, G[enters, enters]) > _DEPENDENT * G[enters, enters]:
-            break
-        free[k], s[k], w[k] = enters, 1.0 if q[enters] > 0.0 else -1.0, 0.0
-        is_in[enters], just_left = True, -1
-        k += 1
+        is_in[enters] = True
+        diagonal = G[enters, enters] + curvature
+        if _append(L, k, row, diagonal) > _DEPENDENT * diagonal:
+            free[k], s[k], w[k] = enters, 1.0 if q[enters] > 0.0 else -1.0, 0.0
+            just_left = -1
+            k += 1
     return found
 
 
-def propose(G: Array, c: Array, strengths: Array) -> Array:
-    """Solutions of  minimise 1/2 w^T G w - c^T w + l ||w||_1  for decreasing strengths l > 0.
+def propose(G: Array, c: Array, strengths: Array, curvatures: Array) -> Array:
+    """Solutions of  minimise 1/2 w^T G w - c^T w + l ||w||_1 + a/2 ||w||^2.
 
-    Returns as many rows, of d coefficients, as were found: from the first strength on.
+    Parameters
+    ----------
+    G : array of shape (d, d)
+    c : array of shape (d,)
+    strengths, curvatures : arrays of shape (m,)
+        Of each solution: l > 0, decreasing, and a >= 0.
+
+    Returns
+    -------
+    array of shape (found, d)
+        As many rows as were found, from the first strength on.
 
     Examples
     --------
     >>> import numpy as np
     >>> from trueline.solvers.coordinate_descent.homotopy import propose
-    >>> propose(np.eye(2), np.array([3.0, -1.0]), np.array([2.0, 0.5]))
-    array([[ 1. ,  0. ],
+    >>> propose(np.eye(2), np.array([3.0, -1.0]), np.array([2.0, 0.5]), np.array([1.0, 0.0]))
+    array([[ 0.5,  0. ],
            [ 2.5, -0.5]])
     """
     W = np.zeros((len(strengths), len(c)))
-    return W[: _follow(np.ascontiguousarray(G), c, strengths, W, _MOST_WORK)]
+    return W[: _follow(np.ascontiguousarray(G), c, strengths, curvatures, W, _MOST_WORK)]

@@ -45,8 +45,8 @@ _NEAR = 0.95
 _FEW_COLUMNS = 128
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
-# So many proposals are confirmed at once; a gap of this share of the target's square is rounding.
-_PROPOSALS, _ROUNDING = 8, 1e-14
+# A gap of this share of the target's square is rounding.
+_ROUNDING = 1e-14
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
 
@@ -122,11 +122,11 @@ class WorkingSetPath:
         self._last = self.correlation
         square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
-        strengths = np.array(
-            [0.0 if t.strength is None or t.is_curved else t.strength for t in self._terms]
-        )
-        is_usual = not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all()
-        self._proposals = source.proposals(strengths if is_usual else strengths[:0])
+        self._proposals = np.empty((0, source.n_features))
+        strengths = np.array([each.strength or 0.0 for each in self._terms])
+        if not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all():
+            curvatures = np.array([each.same_curvature for each in self._terms])
+            self._proposals = source.proposals(strengths, curvatures)
 
     @property
     def proposed(self) -> int:
@@ -140,7 +140,8 @@ class WorkingSetPath:
         """
         first = len(self.points)
         if first < len(self._proposals):
-            return self._take_proposals(first)
+            self._take_proposals()
+            return self.points
         terms = self._terms[first]
         self._add_columns(self._predicted(first))
         row = self._solve(first)
@@ -157,24 +158,25 @@ class WorkingSetPath:
         self._add_columns(missed)
         return self.points[first:]
 
-    def _take_proposals(self, first: int) -> list[PathPoint]:
-        """Confirm some of the solutions that were proposed; from the first bad one they go."""
-        W = self._proposals[first : first + _PROPOSALS, self._inside]
-        at = self.source.at(W)
-        for i, row in enumerate(W):
+    def _take_proposals(self) -> None:
+        """Confirm the solutions that were proposed; from the first bad one they go."""
+        W, inside = self._proposals, self._inside
+        at, terms = self.source.at(W[:, inside]), self._terms[: len(W)]
+        limits = np.maximum(self._tolerances[: len(W)], _ROUNDING) * self.source.scale
+        gaps, objectives = _free_gaps(W, at, terms)
+        good = len(W) if (gaps <= limits).all() else int(np.argmin(gaps <= limits))
+        self._proposals = W[:good]
+        numbers = objectives.tolist(), gaps.tolist(), at.residual_square.tolist()
+        for row, objective, gap, square in zip(W[:good], *numbers):
+            columns = np.flatnonzero(row)
+            self.points.append(PathPoint(columns, row[columns], objective, gap, square, 0))
+        for i in range(max(good - 2, 0), min(good + 1, len(W))):
             self._record(at, i)
-            terms, target = self._terms[first + i], self._tolerances[first + i] * self.source.scale
-            point = self._point(row, self.correlation, float(at.residual_square[i]), terms)
-            if not point.gap <= max(target, _ROUNDING * self.source.scale):
-                self._proposals = self._proposals[: first + i]
-                self._restore(row)
-                break
-            self.present = point
-            self.points.append(point)
-            self._before, self._last = self._last, self.correlation
-        if len(self.points) == len(self._proposals) and not self.is_done:
-            self._restore(row)
-        return self.points[first:]
+            if i < good:
+                self._before, self._last = self._last, self.correlation
+        if good:
+            self.present = self.points[-1]
+        self._restore(W[min(good, len(W) - 1), inside])
 
     def _threshold(self, place: int) -> float:
         """Smaller correlations matter neither now nor for the penalty at this place."""
@@ -294,22 +296,37 @@ class WorkingSetPath:
         inside, entries = self._inside, np.flatnonzero(row)
         order = np.argsort(inside[entries])
         columns, values = inside[entries][order], row[entries][order]
-        if terms.strength is not None and not terms.is_curved:
-            # The dual point reaches the strength at most: only what is not zero has a term.
-            t, sizes = terms.strength / max(terms.strength, self._largest), np.abs(values)
-            each = np.maximum(terms.strength * sizes - t * q[columns] * values, 0.0)
-            rest, penalty = each.sum(), terms.strength * sizes.sum()
+        # Columns outside rest at zero and are not pulled: their terms vanish.
+        if terms.strength is not None:
+            at = At(q[None, inside], np.array([square]))
+            (gap,), (objective,) = _free_gaps(row[None], at, [terms], self._largest)
         else:
-            t = 1.0
-            if terms.strength is None:
-                t = dual_scale(q, terms.linear, terms.curvature, terms.lower, terms.upper)
-            # Columns outside rest at zero and are not pulled: their terms vanish.
-            rest = fenchel_gap(t, q[inside], row, *terms.at(inside))
+            t = dual_scale(q, terms.linear, terms.curvature, terms.lower, terms.upper)
+            gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], row, *terms.at(inside))
             linear, curvature, *_ = terms.at(columns)
-            penalty = linear @ np.abs(values) + 0.5 * curvature @ values**2
-        gap = 0.5 * (1 - t) ** 2 * square + rest
+            objective = 0.5 * square + linear @ np.abs(values) + 0.5 * curvature @ values**2
         sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
-        return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)
+        return PathPoint(columns, values, float(objective), float(gap), square, sweeps)
+
+
+def _free_gaps(
+    W: Array, at: At, terms: Sequence[Terms], largest: float = 0.0
+) -> tuple[Array, Array]:
+    """Gaps and objectives of points that nothing bounds, each with a strength of its own.
+
+    ``largest`` is what correlations may have reached in columns that are left out here.
+    """
+    strengths = np.array([each.strength for each in terms], dtype=float)
+    curvatures = np.array([each.same_curvature for each in terms])
+    top = np.maximum(np.abs(at.correlation).max(axis=1, initial=0.0), largest)
+    t = np.where(curvatures > 0, 1.0, strengths / np.maximum(strengths, top))
+    l, a, Q = strengths[:, None], curvatures[:, None], t[:, None] * at.correlation
+    penalty = l * np.abs(W) + 0.5 * a * W**2
+    excess = np.maximum(np.abs(Q) - l, 0.0)
+    dual = np.divide(0.5 * excess**2, a, out=np.zeros_like(Q), where=a > 0)
+    gaps = 0.5 * (1 - t) ** 2 * at.residual_square
+    gaps += np.maximum(penalty + dual - Q * W, 0.0).sum(axis=1)
+    return gaps, 0.5 * at.residual_square + penalty.sum(axis=1)
 
 
 def follow_path(

@@ -80,10 +80,10 @@ class Source(ABC):
         Correlations that are certain to be below the threshold may be given as zero.
         """
 
-    def proposals(self, strengths: Array) -> Array:
+    def proposals(self, strengths: Array, curvatures: Array) -> Array:
         """Coefficients that may be solutions at the first of some strengths, one row each.
 
-        The strengths are those of the lasso without bounds, decreasing.
+        The strengths, of absolute values and squares, are without bounds; the first decrease.
         """
         return np.empty((0, self.n_features))
 
@@ -176,8 +176,8 @@ class MomentsSource(Source):
         self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
-    def proposals(self, strengths: Array) -> Array:
-        return propose(self._gram, self._cross[0], strengths)
+    def proposals(self, strengths: Array, curvatures: Array) -> Array:
+        return propose(self._gram, self._cross[0], strengths, curvatures)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)

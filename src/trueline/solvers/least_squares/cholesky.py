@@ -36,8 +36,10 @@ from trueline.solvers.least_squares.normal_equations import (
     evidence_from_refined,
     factor_normal_equations,
     factor_spectrum,
+    rank_note,
     same_strength_groups,
 )
+from trueline.solvers.least_squares.orthogonal import factor_dependent
 from trueline.solvers.least_squares.qr import QR, certify_groups, part_of, plain_steps, solve_after
 from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.least_squares.spectrum import serves_strengths, solve_strengths
@@ -153,15 +155,20 @@ def solve_from_moments(
     curvature = curvature_matrix(problem)
     for strength, targets in same_strength_groups(curvature):
         factor = factor_normal_equations(about, strength)
-        if factor is None or factor.coercivity < _PROVEN_ENOUGH:
+        is_enough = factor is not None and factor.coercivity >= _PROVEN_ENOUGH
+        if not is_enough and isinstance(problem, Problem) and not strength.any():
+            factor = factor_dependent(problem, about)
+            is_enough = factor is not None and factor.coercivity >= _PROVEN_ENOUGH
+        if not is_enough:
             if isinstance(problem, Problem):
                 why = "too ill-conditioned for the Gram matrix"
                 solution = solve_after(problem, name, start, why)
                 solution.moments = moments
                 return solution
             factor = factor_spectrum(about, strength)
-            if factor.basis.shape[1] < rank:
-                rank, narrowest = factor.basis.shape[1], factor.space
+        assert factor is not None
+        if factor.basis.shape[1] < rank:
+            rank, narrowest = factor.basis.shape[1], factor.space
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
         bend = curvature if len(targets) == k else curvature[:, targets]
@@ -172,7 +179,9 @@ def solve_from_moments(
             square = 2 * np.maximum(evidence.objective - bending, 0.0)
         groups.append(_Group(targets, W, b, square, evidence))
         notes = notes or note
-    if rank < d:
+    if narrowest is not None and isinstance(problem, Problem):
+        notes.append(rank_note(narrowest, np.sqrt(about.gram.diagonal())))
+    elif rank < d:
         notes.append(f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest")
     W, b, squares = _side_by_side(groups, d, k)
     return Solution(
@@ -338,7 +347,12 @@ def _solve_group(
             W, b, square = refined.coef, refined.intercept, refined.residual_square
             if refined.is_evaluated:
                 evidence = evidence_from_refined(
-                    problem, refined, factor.basis, factor.coercivity, True
+                    problem,
+                    refined,
+                    factor.basis,
+                    factor.coercivity,
+                    factor.space is None,
+                    factor.left_out,
                 )
                 return W, b, evidence, notes
         elif factor.condition > _REFINE_CONDITION:

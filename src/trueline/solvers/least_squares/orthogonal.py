@@ -14,28 +14,43 @@ centred design has one dimension less.
 Unlike the Gram matrix, R keeps the singular values of X to relative accuracy cond(X) eps, not its
 square. The rank is decided on columns of equal norm, from the singular values of R; the
 Moore-Penrose answer is the one of least norm in the original units.
+
+Columns that follow from others exactly, as those of categories do, need no R if the others are far
+from dependent: the Gram matrix tells which they are, X_f = X_b C, and the rows confirm it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from trueline.certificates.quadratic import proven_coercivity
+from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, singular_values, svd
 from trueline.problem import Problem
 from trueline.solvers.least_squares.normal_equations import (
+    NormalFactor,
+    factor_normal_equations,
     left_out_growth,
+    noise_of_squares,
     power_of_two_scale,
     project,
     row_space,
 )
 
-__all__ = ["RowFactor", "centred_squares", "factor_rows", "rank_tolerance", "triangular_factor"]
+__all__ = [
+    "RowFactor",
+    "centred_squares",
+    "factor_dependent",
+    "factor_rows",
+    "rank_tolerance",
+    "triangular_factor",
+]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -47,6 +62,9 @@ _PROVEN_ENOUGH, _CLOSE_TO_ONE = 0.5, 0.9
 _WEAK = 1e-6
 
 _EPS = float(np.finfo(np.float64).eps)
+# Pivots of a correlation matrix up to this may be rounding; above, up to this condition number, the
+# Gram matrix loses no digits to speak of.
+_CLEAR, _WELL_CONDITIONED = 1e-9, 1e3
 # Squares of smaller numbers lose their digits, and then vanish.
 _UNSQUARED = 1e-145
 
@@ -215,6 +233,73 @@ def factor_rows(
     own[: len(values)] = values
     left_out = 8 * tolerance * float(np.sqrt(d)) * growth if rank < d else 0.0
     return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, steps, space, is_least)
+
+
+def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
+    """Factor the normal equations of columns that depend on some well-conditioned ones exactly.
+
+    Parameters
+    ----------
+    problem : Problem
+        Without a penalty.
+    moments : Moments
+        About the means with an intercept, about zero without.
+
+    Returns
+    -------
+    NormalFactor or None
+        None if the rows do not confirm the dependences, or the other columns are nearly dependent.
+    """
+    diagonal = moments.gram.diagonal()
+    alive = np.flatnonzero(diagonal > noise_of_squares(moments))
+    d, size = len(diagonal), np.sqrt(diagonal)
+    mean = moments.x_mean if problem.fit_intercept else None
+    if len(alive) < d and np.delete(centred_squares(problem, mean), alive).any():
+        return None
+    unit = moments.gram[np.ix_(alive, alive)] / np.outer(size[alive], size[alive])
+    _, order, rank, _ = dpstrf(unit, tol=_CLEAR)
+    kept, free = np.split(alive[order - 1], [rank])
+    if rank in (0, d):
+        return None
+    x_mean, x_size = moments.x_mean[kept], moments.x_size[kept]
+    own = replace(moments, x_mean=x_mean, x_size=x_size, gram=moments.gram[np.ix_(kept, kept)])
+    inner = factor_normal_equations(own, np.zeros(rank))
+    if inner is None or inner.coercivity < _PROVEN_ENOUGH or inner.condition > _WELL_CONDITIONED:
+        return None
+    tolerance = rank_tolerance(*problem.design.shape)
+    cross = moments.gram[np.ix_(kept, free)]
+    C, combined = np.zeros((rank, len(free))), np.zeros((d, len(free)))
+    combined[free] = np.eye(len(free))
+    for _ in range(2):  # the second round makes up for the rounding of the Gram matrix
+        C += inner.solve(cross)
+        C[np.abs(C) * size[kept, None] <= _CLEAR * size[free]] = 0.0
+        combined[kept] = -C
+        left = problem.design.matvec(combined) - moments.x_mean @ combined
+        weighted = problem.weigh(left)
+        off = np.sqrt((weighted * left).sum(axis=0))
+        if (off <= tolerance * size[free]).all():
+            break
+        cross = problem.design.rmatvec(weighted)[kept] - np.outer(x_mean, weighted.sum(axis=0))
+    else:
+        return None
+    ratios = (size[kept, None] / size[free])[C != 0]
+    if len(ratios) and max(ratios.max(), 1 / ratios.min()) > _WELL_CONDITIONED:
+        return None  # columns in small units need digits of C that the Gram matrix has lost
+    space, basis = np.zeros((d, rank)), np.zeros((d, rank))
+    space[kept], space[free], basis[kept] = np.eye(rank), C.T, inner.basis
+    basis = project(basis, space)
+    # X_c M = X_b M_b + (X_f - X_b C) M_f, with M_b the basis for the columns that are kept.
+    lost = float(tolerance * size[free] @ np.linalg.norm(basis[free], axis=1))
+    growth = 2.0 + float(np.linalg.norm(C * size[kept, None] / size[free]))
+    return NormalFactor(
+        basis=basis,
+        coercivity=max(float(np.sqrt(inner.coercivity)) - 2 * lost, 0.0) ** 2,
+        scale=power_of_two_scale(diagonal),
+        diagonal_coercivity=0.0,
+        condition=inner.condition,
+        left_out=8 * tolerance * float(np.sqrt(d)) * growth,
+        space=space,
+    )
 
 
 def _conditioned(

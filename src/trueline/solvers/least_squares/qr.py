@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.quadratic import Evidence, certify_quadratic, quadratic_gap
+from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Stage, Status
@@ -54,11 +54,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Columns that depend on each other exactly, as those of categories do, hide no ill-conditioned
-# directions: up to this condition, and where the proof of the gap, relative to the objective, is of
-# these digits in double precision, nothing is refined. Squares of offsets are at most so many times
-# those about the mean.
-_WELL_CONDITIONED, _DIGITS, _OFFSET = 1e3, 1e-20, 1e3
 # Of the squares that a constant leaves: what the least norm may cost.
 _NOT_WORSE = 1e-14
 
@@ -129,15 +124,11 @@ def _solve_group(
     """Targets of one strength: coefficients, intercepts, evidence, steps in doubled precision."""
     d = part.n_features
     start, constant = np.zeros((d, part.n_targets)), best_level(part)
-    is_table = factor.space is not None and factor.is_least_norm and X_low is None
-    is_easy = is_table and factor.condition <= _WELL_CONDITIONED and _are_near_zero(part, centre)
-    if is_easy or not can_refine(part):
+    if not can_refine(part):
         w, b = plain_steps(part, start, constant, factor.steps, centre, curvature, steps=3)
         evidence = evidence_from_rows(part, w, b, centre, factor.basis, factor.coercivity)
-        evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
-        gap = quadratic_gap(evidence, part.total_weight, None).sum()
-        if gap <= _DIGITS * evidence.objective.sum() or not can_refine(part):
-            return w, b, evidence, 0
+        is_global = factor.rank == d
+        return w, b, replace(evidence, is_global=is_global, left_out=factor.left_out), 0
     refined = refine(part, start, constant, factor.steps, centre, curvature, X_low)
     if factor.space is not None and not factor.is_least_norm:
         refined = _least_norm(part, refined, factor, factor.space, centre, curvature, X_low)
@@ -148,12 +139,6 @@ def _solve_group(
         part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
     )
     return w, b, evidence, steps
-
-
-def _are_near_zero(problem: Problem, mean: Array) -> bool:
-    """Whether the columns vary about as much as they are away from zero, which costs no digits."""
-    spread = centred_squares(problem, mean)
-    return bool((problem.total_weight * mean**2 <= _OFFSET * spread)[spread > 0].all())
 
 
 def _least_norm(
