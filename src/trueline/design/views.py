@@ -197,6 +197,19 @@ class AugmentedDesign(Design):
     def column_largest(self) -> Array:
         return np.append(self.base.column_largest(), abs(self.constant))
 
+    def extent(self) -> tuple[float, float]:
+        """The largest magnitude, and the least that is not zero, of sparse rows."""
+        largest, least = self.base.extent()  # type: ignore[attr-defined]
+        own = abs(self.constant)
+        return max(largest, own), min(least, own or np.inf)
+
+    @property
+    def by_columns(self) -> sp.csc_array:
+        if not self.is_sparse:
+            return super().by_columns
+        column = sp.csc_array(np.full((self.shape[0], 1), self.constant))
+        return sp.hstack([self.base.by_columns, column], format="csc")
+
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
         count = float(self.shape[0] if weights is None else weights.sum())
         own, level = (None, 0.0) if shift is None else (shift[:-1], float(shift[-1]))

@@ -62,7 +62,9 @@ _FARTHEST = 1000
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     """Exponents e (columns) and f (targets) if any column or target is extreme; else None."""
     design = problem.design
-    if isinstance(design, SparseDesign) and problem.weights is None:
+    if isinstance(design, SparseDesign) or (
+        isinstance(design, AugmentedDesign) and isinstance(design.base, SparseDesign)
+    ):
         # All entries of ordinary size: so are the largest ones, whichever column they are in.
         ends = np.array(design.extent())
         if not (

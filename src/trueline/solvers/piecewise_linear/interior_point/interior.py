@@ -39,6 +39,7 @@ slopes are a dual point with the same value. One product with the data tells.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from trueline.certificates.duality import certify_dual
+from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Monitor
@@ -57,13 +59,16 @@ __all__ = [
     "InteriorPoint",
     "Minimum",
     "approach",
+    "correct",
     "exactly",
     "factor_lifted",
     "improve",
     "minimise",
     "minimum_on_face",
+    "predict",
     "solve_constant",
     "solve_factored",
+    "weigh_kinks",
 ]
 
 Array = NDArray[np.float64]
@@ -98,6 +103,7 @@ class InteriorPoint:
 
     def __init__(self, program: Program, v: Array) -> None:
         self.program = program
+        self._known: Array | None = None
         offset = program.offsets(v)
         margin = max(_MARGIN * float(np.abs(offset).mean()) if len(offset) else 0.0, 1e-150)
         if not program.is_linear and len(offset):
@@ -123,58 +129,135 @@ class InteriorPoint:
     def gap(self) -> float:
         """How far the function is from its optimum, up to the slope that is left."""
         at = self.at
-        slope = self.program.slopes(at.multipliers, at.v)
-        return self.complementarity + float(np.abs(slope) @ np.abs(at.v))
+        return self.complementarity + float(np.abs(self._slope()) @ np.abs(at.v))
+
+    def _slope(self) -> Array:
+        """The slope at the present point, which the gap and the next step ask for."""
+        if self._known is None:
+            self._known = self.program.slopes(self.at.multipliers, self.at.v)
+        return self._known
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def step(self) -> None:
         """One predictor and corrector step."""
         program, at = self.program, self.at
-        pi, room = at.multipliers, program.c - at.multipliers
-        toward, back = at.below / pi, at.above / room
-        theta = 1.0 / (toward + back)
+        kinks = at.multipliers, program.c, at.above, at.below
+        theta, toward, back, pushed = weigh_kinks(*kinks)
         factor = factor_lifted(program.gram(theta))
-        slope = program.slopes(pi, at.v)
-        offset = at.above - at.below
+        slope = self._slope()
 
-        def newton(low: Array | float, high: Array | float) -> tuple[Array, Array, Array, Array]:
-            pushed = offset + low / pi - high / room
-            dv = -solve_factored(factor, slope + program.rmatvec(theta * pushed))
-            dpi = theta * (program.scores(dv) + pushed)
-            return dv, dpi, low / pi - at.below - toward * dpi, high / room - at.above + back * dpi
+        def toward_optimum() -> Array:
+            return -solve_factored(factor, slope + program.rmatvec(theta * pushed))
 
-        dv, dpi, dbelow, dabove = newton(0.0, 0.0)
-        dual = min(1.0, _longest(pi, dpi), _longest(room, -dpi))
-        primal = min(1.0, _longest(at.below, dbelow), _longest(at.above, dabove))
-        if not program.is_linear:
-            primal = dual = min(primal, dual)
-        now = self.complementarity
-        then = float(
-            (pi + dual * dpi) @ (at.below + primal * dbelow)
-            + (room - dual * dpi) @ (at.above + primal * dabove)
+        changes = theta, toward, back, pushed
+        aims = predict(*kinks, *changes, program.scores(toward_optimum()), program.is_linear)
+        dv = toward_optimum()
+        dual, primal, is_finite = correct(
+            *kinks, *changes, program.scores(dv), *aims, _SHARE, program.is_linear
         )
-        mean = now / (2 * len(pi))
-        mu = mean * (max(then, 0.0) / now) ** 3 if now > 0 else 0.0
-        dv, dpi, dbelow, dabove = newton(mu - dpi * dbelow, mu + dpi * dabove)
-        dual = _SHARE * min(_longest(pi, dpi), _longest(room, -dpi))
-        primal = _SHARE * min(_longest(at.below, dbelow), _longest(at.above, dabove))
-        dual, primal = min(dual, 1.0), min(primal, 1.0)
-        if not program.is_linear:
-            primal = dual = min(primal, dual)
-        if not (np.isfinite(dv).all() and np.isfinite(dpi).all()):
+        if not (is_finite and np.isfinite(dv).all()):
             raise FloatingPointError("the step is not finite: this is where rounding ends it.")
         at.v = at.v + primal * dv
-        at.below = at.below + primal * dbelow
-        at.above = at.above + primal * dabove
-        at.multipliers = pi + dual * dpi
         at.steps += 1
+        self._known = None
 
 
-def _longest(position: Array, step: Array) -> float:
-    """The largest t with position + t step >= 0."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        ratio = float(np.min(step / position, initial=0.0))
-    return -1.0 / ratio if ratio < 0 else np.inf
+@kernel
+def weigh_kinks(
+    pi: Array, c: Array, above: Array, below: Array
+) -> tuple[Array, Array, Array, Array]:
+    """theta, below / pi, above / (c - pi), and the offsets, which the predictor pushes back."""
+    m = len(pi)
+    theta, toward, back, pushed = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for e in range(m):
+        toward[e], back[e] = below[e] / pi[e], above[e] / (c[e] - pi[e])
+        theta[e] = 1.0 / (toward[e] + back[e])
+        pushed[e] = above[e] - below[e]
+    return theta, toward, back, pushed
+
+
+@kernel
+def predict(
+    pi: Array,
+    c: Array,
+    above: Array,
+    below: Array,
+    theta: Array,
+    toward: Array,
+    back: Array,
+    pushed: Array,
+    scores: Array,
+    is_linear: bool,
+) -> tuple[Array, Array]:
+    """m / pi and m' / (c - pi) of the corrector, which changes what is ``pushed``.
+
+    ``scores`` are A dv of the predictor, for which m = m' = 0.
+    """
+    m = len(pi)
+    low, high = np.empty(m), np.empty(m)
+    fall = worst_pi = worst_offset = now = 0.0
+    for e in range(m):
+        dpi = theta[e] * (scores[e] + pushed[e])
+        low[e], high[e] = -below[e] - toward[e] * dpi, -above[e] + back[e] * dpi
+        worst_pi = min(worst_pi, min(dpi / pi[e], -dpi / (c[e] - pi[e])))
+        worst_offset = min(worst_offset, min(low[e] / below[e], high[e] / above[e]))
+        now += pi[e] * below[e] + (c[e] - pi[e]) * above[e]
+    dual = min(1.0, -1.0 / worst_pi) if worst_pi < 0.0 else 1.0
+    primal = min(1.0, -1.0 / worst_offset) if worst_offset < 0.0 else 1.0
+    if not is_linear:
+        primal = dual = min(primal, dual)
+    for e in range(m):
+        dpi = theta[e] * (scores[e] + pushed[e])
+        fall += (pi[e] + dual * dpi) * (below[e] + primal * low[e])
+        fall += (c[e] - pi[e] - dual * dpi) * (above[e] + primal * high[e])
+    mu = now / (2 * m) * (max(fall, 0.0) / now) ** 3 if now > 0.0 else 0.0
+    for e in range(m):
+        dpi = theta[e] * (scores[e] + pushed[e])
+        low[e] = (mu - dpi * low[e]) / pi[e]
+        high[e] = (mu + dpi * high[e]) / (c[e] - pi[e])
+        pushed[e] += low[e] - high[e]
+    return low, high
+
+
+@kernel
+def correct(
+    pi: Array,
+    c: Array,
+    above: Array,
+    below: Array,
+    theta: Array,
+    toward: Array,
+    back: Array,
+    pushed: Array,
+    scores: Array,
+    low: Array,
+    high: Array,
+    share: float,
+    is_linear: bool,
+) -> tuple[float, float, bool]:
+    """Move multipliers and offsets by most of the way to the nearest wall: the two lengths.
+
+    Nothing moves where a step is not finite, as the last value says.
+    """
+    worst_pi = worst_offset = total = 0.0
+    for e in range(len(pi)):
+        dpi = theta[e] * (scores[e] + pushed[e])
+        low[e] = low[e] - below[e] - toward[e] * dpi
+        high[e] = high[e] - above[e] + back[e] * dpi
+        worst_pi = min(worst_pi, min(dpi / pi[e], -dpi / (c[e] - pi[e])))
+        worst_offset = min(worst_offset, min(low[e] / below[e], high[e] / above[e]))
+        total += abs(dpi)
+    if not math.isfinite(total):
+        return 0.0, 0.0, False
+    dual = min(1.0, -share / worst_pi) if worst_pi < 0.0 else 1.0
+    primal = min(1.0, -share / worst_offset) if worst_offset < 0.0 else 1.0
+    if not is_linear:
+        primal = dual = min(primal, dual)
+    for e in range(len(pi)):
+        pi[e] += dual * (theta[e] * (scores[e] + pushed[e]))
+        below[e] += primal * low[e]
+        above[e] += primal * high[e]
+    return dual, primal, True
 
 
 def factor_lifted(H: Array) -> Array:
@@ -204,6 +287,8 @@ _SLACK = 1e-9
 _RANK, _REGULAR = 1e-12, 1e-10
 # Held kinks beyond the number of coefficients, as repeated rows bring them.
 _MOST_REPEATED = 500
+# Equations of a better condition than this have one solution.
+_INDEPENDENT = 1e-12
 
 
 def minimum_on_face(program: Program, v: Array, near: Array) -> tuple[Array, Array] | None:
@@ -264,6 +349,10 @@ def _solve(
     K[:p, p:], K[p:, :p] = rows.T, rows
     rest = program.ell + program.rmatvec(beside)
     right = np.concatenate([-rest, program.t[held]])
+    # Solved and refined; singular where kinks repeat each other.
+    *_, x, rcond, _, _, trouble = lapack.dgesvx(K, right[:, None])
+    if not trouble and rcond > _INDEPENDENT:
+        return x[:p, 0], x[p:, 0]
     try:
         v = _least_squares(K, right)[:p]
         negative_gradient = -(rest + program.quad * v)
