@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from exact import fractions
 from trueline.numerics.precision import (
+    SlicedRows,
     residual_doubled,
     sum_doubled,
     transposed_product_doubled,
@@ -138,3 +139,44 @@ def test_inputs_are_not_modified():
     transposed_product_doubled(X, y, y)
     for array, copy in zip((X, w, y), before, strict=True):
         assert np.array_equal(array, copy)
+
+
+def exact_gradient(X, s, w, b, y):
+    """[X, 1]^T S r and r^T S r in fractions, for X, w and b that are fractions."""
+    A = np.column_stack([X, fractions(np.ones(len(X)))])
+    r = fractions(y) - A @ np.append(w, b)
+    weighted = fractions(s) * r
+    return A.T @ weighted, weighted @ r
+
+
+@pytest.mark.grid(2)
+@pytest.mark.parametrize("shape", [(50, 8), (1, 1), (2500, 3), (7, 40)])
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("two_parts", [False, True])
+def test_gradient_by_slices_has_thirty_digits(shape, is_weighted, two_parts):
+    n, d = shape
+    rng = np.random.default_rng(n + d)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-8, 9, d)
+    w, b = rng.standard_normal(d) / np.abs(X).max(axis=0), 0.3
+    s = 10.0 ** rng.integers(-6, 7, n) * rng.uniform(1, 2, n) if is_weighted else np.ones(n)
+    s[1:2] = 0.0 if is_weighted else 1.0
+    low = 1e-17 * X * rng.uniform(-1, 1, X.shape) if two_parts else None
+    y = X @ w + b  # the residual is rounding alone
+    norms = np.sqrt(np.append(s @ X**2, s.sum()))
+    rows = SlicedRows(X, s if is_weighted else None, norms, low)
+    high, rest, square = rows.gradient(w, b, y, slice(0, n), None, 0.0)
+    matrix = fractions(X) if low is None else fractions(X) + fractions(low)
+    exact, exact_square = exact_gradient(matrix, s, fractions(w), Fraction(b), y)
+    reach = Fraction(float(norms @ np.append(np.abs(w), b) + np.sqrt(s @ y**2)))
+    assert relative_error(high, rest, exact, fractions(norms) * reach) < 1e-30
+    assert square == pytest.approx(float(exact_square), rel=1e-12)
+
+
+def test_low_parts_of_coefficients_count():
+    X, w, b, y = data(30, 6, "vandermonde")
+    norms = np.sqrt(np.append(np.sum(X**2, axis=0), len(X)))
+    got = SlicedRows(X, None, norms).gradient(w, b, y, slice(0, 30), 1e-17 * w, 1e-17)
+    doubled = fractions(w) + fractions(1e-17 * w), Fraction(b) + Fraction(1e-17)
+    exact, _ = exact_gradient(fractions(X), np.ones(30), *doubled, y)
+    size = fractions(norms) * Fraction(float(norms @ np.append(np.abs(w), b) + np.linalg.norm(y)))
+    assert relative_error(*got[:2], exact, size) < 1e-30

@@ -122,17 +122,21 @@ class Moments(Readable):
             total, gram, cross, x_size, terms = design.second_moments(Y, weights, shift)
             weighted = Y if weights is None else weights[:, None] * Y
             y_total, y_size = _column_sums(weighted), _column_sums(weighted * Y)
-            x_off, y_off = total / divisor, y_total / divisor
-            x_mean, x_mean_low = two_sum(x_off, np.zeros_like(x_off) if shift is None else shift)
-            y_mean, y_mean_low = two_sum(y_off, y_shift)
+            x_mean = total / divisor
+            x_mean_low: Array | float = 0.0
+            if shift is not None:
+                x_mean, x_mean_low = two_sum(x_mean, shift)
+            y_mean, y_mean_low = two_sum(y_total / divisor, y_shift)
             unit = _summation_unit(terms)
             # W m m^T as a square: symmetric to the last bit, and no overflow before its time.
-            x_part, y_part = total / np.sqrt(divisor), y_total / np.sqrt(divisor)
-            gram -= np.outer(x_part, x_part)
-            cross = cross - np.outer(x_part, y_part)
+            root = np.sqrt(divisor)
+            x_part, y_part = total / root, y_total / root
+            gram -= x_part[:, None] * x_part
+            cross = cross - x_part[:, None] * y_part
             # Rounding of a mean can leave a constant column's spread a hair below zero.
-            np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
-            y_square = np.maximum(y_size - y_part**2, 0.0)
+            squares = np.einsum("ii->i", gram)
+            np.maximum(squares, 0.0, out=squares)
+            y_square = np.maximum(y_size - y_part * y_part, 0.0)
         return cls(
             count=count,
             weight=total_weight,
@@ -160,12 +164,11 @@ class Moments(Readable):
     def is_finite(self) -> bool:
         """Whether no sum overflowed and no input was NaN or infinite.
 
-        Infinities and NaN survive in any sum; a sum of huge numbers may overflow by itself, which
-        only means that a caller looks closer.
+        Infinities and NaN survive in any sum of squares, and squares bound all other products; a
+        sum of huge numbers may overflow by itself, which only means that a caller looks closer.
         """
-        parts = (self.gram, self.cross, self.y_square, self.x_mean, self.y_mean)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(sum(float(part.sum()) for part in parts)))
+        sizes = float(np.add.reduce(self.x_size)) + float(np.add.reduce(self.y_size))
+        return math.isfinite(sizes)
 
     def is_ordinary(self) -> bool:
         """Whether no sum of squares is so large or small that some square may have been lost."""

@@ -21,7 +21,7 @@ from trueline.plan import Candidate, Plan, _quantity
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
-from trueline.solvers import IndependentColumns, ProximalGradient, is_open
+from trueline.solvers import IndependentColumns, ProximalGradient
 from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 
@@ -249,7 +249,7 @@ def execute(
     n, d = problem.design.shape
     is_tiny = n * d * min(n, d) < 50_000
     with nullcontext() if is_tiny else single_threaded_blas():
-        known = IndependentColumns.of(problem) if is_open(problem) else None
+        known = IndependentColumns.of(problem) if problem.is_open else None
         if known is None or known.space is None:
             solution = _run(problem, plan, options, monitor, moments)
             solution.rank = solution.rank if known is None else known.rank
@@ -269,7 +269,7 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
     with single_threaded_blas():
         for plan in {id(plan): plan for plan in plans}.values():
             own = [i for i, other in enumerate(plans) if other is plan]
-            if not is_open(problems.on_all_rows(own[0])):
+            if not problems.on_all_rows(own[0]).is_open:
                 for number, solution in zip(own, _run_set(problems.take(own), plan, options)):
                     found[number] = solution
     return [
@@ -359,9 +359,9 @@ def _run(
 ) -> Solution:
     """Run the chosen solver, look at its proof, and let its fallbacks go on if need be."""
     start = time.perf_counter()
-    if plan.fallbacks:
-        options = replace(options, has_fallback=True)
     solver = SOLVERS[plan.chosen]
+    if plan.fallbacks and solver.hands_over:
+        options = replace(options, has_fallback=True)
     if moments is None:
         solution = solver.solve(problem, options, monitor)
     else:

@@ -89,6 +89,13 @@ class Problem(Readable):
         shown = [f"{name} = {value:g}" for name, value in numbers.items()]
         return ",  ".join([terms, score, *shown])
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the scores alone decide: no penalty, and a loss that bends but is no square."""
+        known = self.loss.capabilities
+        bends = "bend" in known or "curvature" in known
+        return "none" in self.penalty.capabilities and bends and "quadratic" not in known
+
     def scores(self, W: Array, b: Array) -> Array:
         """X W + b, of shape (n, k)."""
         return self.design.matvec(W) + b

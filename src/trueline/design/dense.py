@@ -45,6 +45,8 @@ class DenseDesign(Design):
         self.shape = (X.shape[0], X.shape[1])
         self.dtype = X.dtype
         self.nonzeros = X.size
+        #: Whether products are formed of all rows at once.
+        self._is_whole = X.dtype == np.float64 and X.size < SMALL_WORK
 
     def _block_rows(self) -> int:
         return rows_per_block(*self.shape)
@@ -60,6 +62,9 @@ class DenseDesign(Design):
         if len(used) < _FEW_USED * len(W):  # a sparse model: no need to read what it leaves out
             with single_threaded_blas():
                 return self.X[:, used].astype(np.float64, copy=False) @ W[used]
+        if self._is_whole:
+            with single_threaded_blas():
+                return self.X @ W
         out = np.empty((n, *W.shape[1:]))
         rows = self._block_rows()
 
@@ -75,6 +80,9 @@ class DenseDesign(Design):
         d = self.shape[1]
         if self.dtype == np.float64 and self.X.size * _columns(U) < TINY_WORK:
             return self.X.T @ U
+        if self._is_whole:
+            with single_threaded_blas():
+                return self.X.T @ U
         rows = self._block_rows()
 
         def work(strand: tuple[int, int]) -> Array:
@@ -151,8 +159,7 @@ class DenseDesign(Design):
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
         block = self._block_rows()
-        whole = self.dtype == np.float64 and self.X.size < SMALL_WORK
-        terms = n if whole else block + n / block + 8
+        terms = n if self._is_whole else block + n / block + 8
         if magnitude is None:
             magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
         return Accuracy(d, terms, magnitude)

@@ -20,9 +20,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "FEW_COLUMNS",
     "add_gram",
     "available_threads",
     "run_strands",
@@ -70,12 +71,17 @@ def _dsyrk() -> Callable[..., None] | None:
     return kind(pointer(capsule, signature))
 
 
+#: So few columns are a matter of calls, not of multiplications.
+FEW_COLUMNS = 64
+
+
 def add_gram(block: Array, gram: Array) -> None:
     """Add block^T block to the lower triangle of gram; both are C-contiguous.
 
-    What stands above the diagonal is left without meaning (:func:`symmetrised` mirrors it).
+    What stands above the diagonal is left without meaning (:func:`symmetrised` mirrors it). Where
+    a matrix has few columns, a call of NumPy's costs less than a foreign one.
     """
-    dsyrk = _dsyrk()
+    dsyrk = None if len(gram) <= FEW_COLUMNS else _dsyrk()
     if dsyrk is None:
         gram += block.T @ block
         return
@@ -140,14 +146,22 @@ def available_threads() -> int:
     ``threadpoolctl.threadpool_limits``, ``OMP_NUM_THREADS`` and joblib's inner limits are all
     seen through the current limit of the loaded BLAS libraries.
     """
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows have no affinity
-        cores = os.cpu_count() or 1
     if _limits.depth:  # inside our own strands BLAS is limited to one; the cap is remembered
-        return min(cores, _limits.allowed)
-    limits = [lib.get_num_threads() for lib in _blas_libraries()]
-    return max(1, min([cores, *(limit for limit in limits if limit)]))
+        return min(_cores(), _limits.allowed)
+    return _allowed([lib.get_num_threads() for lib in _blas_libraries()])
+
+
+def _allowed(limits: Sequence[int | None]) -> int:
+    """Threads under the limits of some libraries."""
+    return max(1, min([_cores(), *(limit for limit in limits if limit)]))
+
+
+def _cores() -> int:
+    """Cores that the process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows have no affinity
+        return os.cpu_count() or 1
 
 
 class _Limits:
@@ -164,18 +178,18 @@ class _Limits:
         self.allowed = 1
         self.before: list[tuple[Any, int | None]] = []
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self.lock:
             if self.depth == 0:
-                self.allowed = available_threads()
                 # Setting the libraries directly takes a third of threadpoolctl's context manager.
                 self.before = [(lib, lib.get_num_threads()) for lib in _blas_libraries()]
+                self.allowed = _allowed([threads for _, threads in self.before])
                 for lib, threads in self.before:
                     if threads != 1:
                         lib.set_num_threads(1)
             self.depth += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
@@ -200,14 +214,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
     os.register_at_fork(after_in_child=_limits.after_fork)
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> AbstractContextManager[None]:
     """BLAS calls inside use one thread each, in every thread of the process."""
-    _limits.enter()
-    try:
-        yield
-    finally:
-        _limits.leave()
+    return _limits
 
 
 def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[Result]:
@@ -224,7 +233,7 @@ def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[R
     [3, 7]
     """
     with single_threaded_blas():
-        threads = min(available_threads(), len(strands))
+        threads = 1 if len(strands) == 1 else min(available_threads(), len(strands))
         if threads <= 1 or _inside_strand.get():
             return [work(strand) for strand in strands]
 

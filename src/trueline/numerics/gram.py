@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.numerics.blas import add_gram, run_strands, symmetrised
+from trueline.numerics.blas import FEW_COLUMNS, add_gram, run_strands, symmetrised
 from trueline.numerics.jit import has_code
 
 __all__ = [
@@ -45,6 +45,8 @@ _LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 30_000_000
 _ANY_WORK = 1_000_000
 # Where the kernel is not on disk yet: it takes seconds to compile, and makes a pass half as long.
 _WORTH_COMPILING = 20_000_000_000
+# So many numbers are copied with their weights, which is one operation.
+_COPIED = 50_000
 # Narrower matrices would leave most of a tile empty; on wider ones BLAS was measured to be as fast,
 # and from 1000 columns on faster.
 _NARROW, _WIDE = 4, 640
@@ -106,6 +108,9 @@ def weighted_gram(X: NDArray[np.floating], s: Array, *, compiled: bool = False) 
     array([[19., 26.],
            [26., 36.]])
     """
+    if X.size <= _COPIED and X.shape[1] <= FEW_COLUMNS:
+        V = X * np.sqrt(s)[:, None]
+        return V.T @ V
     least = _ANY_WORK if compiled else _LARGE_REPEATED_WORK
     return _sums(X, np.empty((len(X), 0)), s, None, least, totals=False).gram
 
@@ -223,7 +228,9 @@ def sums_by_blocks(
         parts = [work(strand) for strand in strands]
     else:
         parts = run_strands(work, strands)
-    whole = symmetrised(fold([part[0] for part in parts]))
+    whole = fold([part[0] for part in parts])
+    if width > FEW_COLUMNS:  # of fewer, NumPy has filled both triangles alike
+        whole = symmetrised(whole)
     gram = np.ascontiguousarray(whole[:d, :d])
     cross = whole[:d, d:] if rides else fold([part[1] for part in parts])
     longest = max(stop - start for start, stop in strands)

@@ -35,7 +35,7 @@ from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, filled, levels
 from trueline.solvers.smo.textbook import solve_textbook
-from trueline.solvers.transformed import IndependentColumns, is_open, proof_at
+from trueline.solvers.transformed import IndependentColumns, proof_at
 
 __all__ = [
     "MOST_DENSE",
@@ -55,7 +55,6 @@ __all__ = [
     "evidence_from_rows",
     "factor_normal_equations",
     "filled",
-    "is_open",
     "largest_score",
     "levels",
     "orthogonal_complement",

@@ -485,11 +485,12 @@ def run(
     progress : Progress
         At the end.
     """
-    every = 1 if monitor.is_watching else max(1, check_every)
+    trace, every = monitor.trace, 1 if monitor.is_watching else max(1, check_every)
     start = time.perf_counter()
     best_gap, best_number = math.inf, 0
     progress = iteration.progress()
-    monitor.trace.record(iteration=0, objective=progress.objective, gap=progress.gap, seconds=0.0)
+    if trace.enabled:
+        trace.record(iteration=0, objective=progress.objective, gap=progress.gap, seconds=0.0)
     if progress.gap <= target_gap:
         return Status.CONVERGED, 0, progress
     for number in range(1, max_iter + 1):
@@ -499,15 +500,17 @@ def run(
         if number % every and number < max_iter and not late:
             continue
         progress = iteration.progress()
-        coef, intercept = iteration.coef, iteration.intercept
-        if monitor.callbacks:  # they may keep what they are given
-            coef, intercept = coef.copy(), intercept.copy()
-        event = Event(number, max_iter, *progress, seconds, coef, intercept)
-        monitor.trace.record(
-            iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
-        )
-        # Every callback hears of every event, also when an earlier one asked to stop.
-        stop = [callback(event) is True for callback in monitor.callbacks]
+        if trace.enabled:
+            trace.record(
+                iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
+            )
+        # Every callback hears of every event, also when an earlier one asked to stop, and may keep
+        # what it is given.
+        stop = []
+        if monitor.callbacks:
+            point = iteration.coef.copy(), iteration.intercept.copy()
+            event = Event(number, max_iter, *progress, seconds, *point)
+            stop = [callback(event) is True for callback in monitor.callbacks]
         if not math.isfinite(progress.objective):
             return Status.DIVERGED, number, progress
         if progress.gap <= target_gap:

@@ -63,7 +63,6 @@ from trueline.solvers.least_squares.orthogonal import centred_squares, factor_ro
 __all__ = [
     "IndependentColumns",
     "RowSpace",
-    "is_open",
     "is_separable",
     "is_unbalanced",
     "is_wide",
@@ -442,13 +441,6 @@ class IndependentColumns:
             return np.zeros((1, W.shape[1])), b + self.mean @ W
         own = np.asarray(np.linalg.solve(self.space[self.kept].T, self.space.T @ W), np.float64)
         return own, b + self.mean @ W - self.mean[self.kept] @ own
-
-
-def is_open(problem: Problem) -> bool:
-    """Whether the scores alone decide: no penalty, and a loss that bends but is not quadratic."""
-    known = problem.loss.capabilities
-    curvatures = bool({"bend", "curvature"} & known) and "quadratic" not in known
-    return curvatures and "none" in problem.penalty.capabilities
 
 
 def proof_at(problem: Problem, W: Array, b: Array) -> Certificate:

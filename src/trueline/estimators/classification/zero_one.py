@@ -159,7 +159,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self._check_parameters()
         make_ready()
         began = time.perf_counter()
-        if is_plain(X, y) and y.ndim == 1 and np.isfinite(X).all():
+        if is_plain(X, y) and y.ndim == 1 and type(X) is np.ndarray and np.isfinite(X).all():
             keep_columns_of(self, X)
         else:
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)

@@ -17,7 +17,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from trueline.estimators.shared.base import Host, build_problem
-from trueline.estimators.shared.validation import checked_rows, keep_columns_of, refuse_missing
+from trueline.estimators.shared.validation import (
+    are_labels,
+    checked_rows,
+    holds_words,
+    is_plain,
+    keep_columns_of,
+    refuse_missing,
+)
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -32,7 +39,6 @@ __all__ = [
     "class_signs",
     "encode_declared",
     "encode_labels",
-    "holds_words",
     "signed_targets",
     "signs_of",
     "weighted_classes",
@@ -130,11 +136,6 @@ def _few_words(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     return np.array(classes, dtype=y.dtype), codes
 
 
-def holds_words(y: NDArray[Any]) -> bool:
-    """Whether y holds strings and nothing else."""
-    return y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str})
-
-
 def signs_of(codes: Codes) -> Array:
     """-1 for the first of two classes, +1 for the second."""
     return np.where(codes == 1, 1.0, -1.0)
@@ -205,9 +206,11 @@ def signed_targets(y: Any, name: str) -> SignedTargets:
     """
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    refuse_missing(y, name)
-    y = _check_y(y, multi_output=True, y_numeric=False, estimator=name)
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    kind = "labels"
+    if not (type(y) is np.ndarray and y.ndim == 1 and are_labels(y)):
+        refuse_missing(y, name)
+        y = _check_y(y, multi_output=True, y_numeric=False, estimator=name)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind.startswith("multilabel"):
         indicators = y.toarray() if sp.issparse(y) else y
         # Indicators of -1 and 1 are what they should become; zero is the other way to say "no".
@@ -279,7 +282,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        if not _is_plain(X, y):
+        if not is_plain(X, y, of_labels=True):
             X, y = checked_rows(self, X, y, reset)
         elif reset:
             keep_columns_of(self, X)
@@ -446,29 +449,3 @@ class LinearClassifierBase(ClassifierMixin, Host):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-
-def _is_plain(X: Any, y: Any) -> bool:
-    """Whether X and y are what every check would leave as they are: sparse rows and labels.
-
-    The general checks take longer to find that out than a small fit has time for. Whether X is
-    finite is left to the fit.
-    """
-    return bool(
-        sp.issparse(X)
-        and X.format in ("csr", "csc")
-        and X.ndim == 2
-        and X.dtype == np.float64
-        and type(y) is np.ndarray
-        and y.ndim == 1
-        and X.shape[0] == len(y) >= 1
-        and X.shape[1] >= 1
-        and _is_labels(y)
-    )
-
-
-def _is_labels(y: NDArray[Any]) -> bool:
-    """Whole or finite numbers, truth values or strings."""
-    if y.dtype.kind == "f":
-        return bool(np.isfinite(y).all())
-    return y.dtype.kind in "iub" or holds_words(y)

@@ -136,11 +136,13 @@ def real_problem(
     if not is_plain(X, y):
         with numeric_target(model, y):
             X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
-    elif reset:
-        keep_columns_of(model, X)
+            Y = y.astype(np.float64, copy=False)
+    else:
+        Y = y
+        if reset:
+            keep_columns_of(model, X)
+    Y = Y[:, None] if Y.ndim == 1 else Y
     weights = model._weights(sample_weight, X)
-    with numeric_target(model, y):
-        Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
     if weights is None or weights.all():
         return model._problem(X, Y, weights), X, y
     # Rows of weight zero are left out, or only what is so large in them that its square would

@@ -14,10 +14,12 @@ from sklearn import utils
 from sklearn.utils import validation
 
 __all__ = [
+    "are_labels",
     "check_X_y",
     "check_array",
     "checked_rows",
     "dense_new_rows",
+    "holds_words",
     "is_plain",
     "is_word",
     "keep_columns_of",
@@ -305,24 +307,34 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return folds
 
 
-def is_plain(X: Any, y: Any) -> bool:
-    """Whether X and y are what every check would leave as they are: float64 arrays that match.
+def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:
+    """Whether X and y are what every check would leave as they are.
 
-    Half of the time of a small fit would go into finding that out through the general checks.
-    Finiteness of y is tested here; X is tested by the fit.
+    These are float64 rows, dense or compressed, and as many finite real targets or labels. Half of
+    the time of a small fit would go into finding that out through the general checks. Whether X is
+    finite is left to the fit.
     """
-    return bool(
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.dtype == np.float64
-        and y.dtype == np.float64
-        and X.ndim == 2
-        and 1 <= y.ndim <= 2
-        and len(X) == len(y) >= 1
-        and X.shape[1] >= 1
-        and y.size >= 1
-        and np.isfinite(y).all()
-    )
+    if type(X) is not np.ndarray and not (sp.issparse(X) and X.format in ("csr", "csc")):
+        return False
+    if type(y) is not np.ndarray or X.ndim != 2 or X.dtype != np.float64 or not min(X.shape):
+        return False
+    if not 1 <= y.ndim <= 2 or X.shape[0] != len(y) or not y.size:
+        return False
+    if of_labels:
+        return y.ndim == 1 and are_labels(y)
+    return y.dtype == np.float64 and bool(np.isfinite(y).all())
+
+
+def are_labels(y: NDArray[Any]) -> bool:
+    """Whether an array holds whole or finite numbers, truth values, or strings and nothing else."""
+    if y.dtype.kind == "f":
+        return bool(np.isfinite(y).all())
+    return y.dtype.kind in "iub" or holds_words(y)
+
+
+def holds_words(y: NDArray[Any]) -> bool:
+    """Whether y holds strings and nothing else."""
+    return y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str})
 
 
 def without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]:

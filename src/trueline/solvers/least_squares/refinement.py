@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from trueline.design.dense import DenseDesign
 from trueline.numerics.blas import run_strands
 from trueline.numerics.precision import (
-    residual_doubled,
+    SlicedRows,
     sum_doubled,
     transposed_product_doubled,
     two_product,
@@ -120,8 +120,10 @@ def refine(
     assert isinstance(design, DenseDesign)
     parts = []
     exact_mean = cache(partial(_mean_doubled, design.X, problem.weights, X_low))
+    norms = np.sqrt(np.append(design.column_squares(problem.weights, None), problem.total_weight))
+    rows = SlicedRows(design.X, problem.weights, norms, X_low)
     for t in range(W.shape[1]):
-        one = _Target(problem, design, t, mean, curvature[:, t], X_low, exact_mean)
+        one = _Target(problem, rows, norms, t, mean, curvature[:, t], exact_mean)
         w, beta, done, is_evaluated = W[:, t], float(b[t]), 0, True
         if basis is None:
             one.evaluate(w, beta)
@@ -252,27 +254,24 @@ class _Target:
     def __init__(
         self,
         problem: Problem,
-        design: DenseDesign,
+        rows: SlicedRows,
+        norms: Array,
         t: int,
         mean: Array,
         curvature: Array,
-        X_low: Array | None,
         exact_mean: Callable[[], tuple[Array, Array]],
     ) -> None:
         self.exact_mean, self.is_centred_exactly = exact_mean, False
-        self.X: Any = design.X
-        self.X_low = X_low
-        self.y = problem.target[:, t]
-        self.s = problem.weights
+        self.rows, self.norms = rows, norms
+        self.y, s = problem.target[:, t], problem.weights
         self.weight = problem.total_weight
         self.mean, self.curvature, self.is_bent = mean, curvature, bool(curvature.any())
         self.fit_intercept = problem.fit_intercept
-        self.design = design
-        weighted = self.y if self.s is None else self.s * self.y
+        weighted = self.y if s is None else s * self.y
         self.size = math.sqrt(weighted @ self.y)
         level = float(weighted.sum()) / self.weight if self.fit_intercept else 0.0
         apart = self.y - level
-        self.spread = math.sqrt(apart @ apart if self.s is None else (self.s * apart) @ apart)
+        self.spread = math.sqrt(apart @ apart if s is None else (s * apart) @ apart)
         self.h = 0.0
         # Nothing is known of the rounding until it is asked for.
         self.residual_rounding = self.h_rounding = math.inf
@@ -280,14 +279,17 @@ class _Target:
 
     def evaluate(self, w: Array, b: float, w_low: Array | None = None, b_low: float = 0.0) -> None:
         """Gradient g (at the best intercept) and derivative h in b."""
-        low = w_low, b_low
-        n, d = self.X.shape
-        if n * d < _THREADED:
-            sums, rests, self.residual_square = self._sums(w, b, slice(0, n), low)
+
+        def gradient(rows: slice) -> tuple[Array, Array, float]:
+            return self.rows.gradient(w, b, self.y, rows, w_low, b_low)
+
+        n = len(self.y)
+        if n * len(w) < _THREADED:
+            sums, rests, self.residual_square = gradient(slice(0, n))
         else:
             cuts = np.linspace(0, n, 5).astype(int).tolist()
             strands = [slice(start, stop) for start, stop in pairwise(cuts)]
-            parts = run_strands(lambda rows: self._sums(w, b, rows, low), strands)
+            parts = run_strands(gradient, strands)
             self.residual_square = sum(part[2] for part in parts)
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
@@ -337,11 +339,9 @@ class _Target:
 
     def bound_rounding(self, w: Array, b: float) -> None:
         """Bounds on the rounding of the last evaluation, which was at (w, b)."""
-        n, d = self.X.shape
-        units = 32 * (n + d) * _EPS**2
         # Magnitudes by Cauchy and Schwarz: root sums of squares.
-        x_root = np.sqrt(self.design.column_squares(self.s, None))
-        root_weight = float(np.sqrt(self.weight))
+        n, x_root, root_weight = len(self.y), self.norms[:-1], float(self.norms[-1])
+        units = 32 * (n + len(w)) * _EPS**2
         reach = float(x_root @ np.abs(w) + self.size + abs(b) * root_weight)
         self.residual_rounding = units * reach
         self.g_rounding = units * x_root * reach + 2 * _EPS * np.abs(self.plain_g)
@@ -352,21 +352,6 @@ class _Target:
             off = abs(self.h) + self.h_rounding
             own = units if self.is_centred_exactly else 4 * n * _EPS
             self.g_rounding += own * x_root * off / root_weight
-
-    def _sums(
-        self, w: Array, b: float, rows: slice, low: tuple[Array | None, float]
-    ) -> tuple[Array, Array, float]:
-        """[X, 1]^T S r and r^T S r over some rows."""
-        X, y = self.X[rows], self.y[rows]
-        X_low = None if self.X_low is None else self.X_low[rows]
-        hi, lo = residual_doubled(X, w, b, y, X_low, *low)
-        weighted = hi
-        if self.s is not None:
-            s = self.s[rows]
-            weighted, error = two_product(hi, s)  # weights first, lest zero meet infinity
-            weighted, lo = two_sum(weighted, error + lo * s)
-        sums, rests = transposed_product_doubled(X, weighted, lo, X_low)
-        return sums, rests, float((weighted * hi).sum())
 
     def outcome(self, w: Array, b: float, steps: int, is_evaluated: bool) -> Refined:
         """What is known of this target after so many steps to (w, b)."""

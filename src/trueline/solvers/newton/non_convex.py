@@ -25,7 +25,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Iteration, Monitor, Options, Progress, run
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.transformed import IndependentColumns, is_open
+from trueline.solvers.transformed import IndependentColumns
 
 __all__ = ["solve_locally"]
 
@@ -60,7 +60,7 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
         )
     status, count, _ = run(walk, monitor, max_iter=options.max_iter or 100, target_gap=0.0)
     w, b = rows.coefficients(walk.v)
-    known = IndependentColumns.of(problem) if is_open(problem) else None
+    known = IndependentColumns.of(problem) if problem.is_open else None
     notes = ["the objective is not convex: the minimum is proven among its neighbours only"]
     if known is not None and known.space is not None:
         W, levels = known.least_norm(w[:, None], np.array([b]))

@@ -70,6 +70,9 @@ _FINE, _FINE_TANGENT, _COARSE = 1e-10, 1e-9, 1e-6
 _MAX_ITER = 200
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-7
+# What the tangent proves of a smooth loss near the minimum is up to so many times what the penalty
+# alone allows.
+_SHOWN = 4.0
 # Residuals of an exact fit, relative to the target, squared.
 _UNSEEN = 1e-22
 # Steps after which the tolerance that was asked for is enough, and between looks at the proof then.
@@ -379,7 +382,8 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         descent = self._descent
         small = descent.decrease <= descent.enough
-        if small and descent.decrease > _NEGLIGIBLE * self._gap and descent.most > self._gap:
+        is_more = descent.decrease > _NEGLIGIBLE * self._gap
+        if small and is_more and _SHOWN * descent.most > self._gap:
             # The tangent will not show it; a step costs less than the proofs that might.
             small = False
         # More digits than were asked for are a present; where they are a long way off, no more.

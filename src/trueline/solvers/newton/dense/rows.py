@@ -31,7 +31,7 @@ from trueline.design import DenseDesign, Design
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
-from trueline.numerics.gram import weighted_sums
+from trueline.numerics.gram import weighted_gram, weighted_sums
 from trueline.solvers.least_squares.normal_equations import noise_of_squares
 
 __all__ = ["FollowingGram", "StandardRows", "derivatives", "derivatives_along", "rowwise"]
@@ -42,6 +42,8 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # A mean this many spreads away from zero costs (10^2)^2: four digits of sixteen, in Gram matrices.
 _FAR = 100.0
+# So many numbers are copied: each product with them is one operation.
+_SHORT = 50_000
 # Means this many spreads away cost no more than a digit or two.
 _NEAR = 10.0
 # From here on weighted Gram matrices are formed by a compiled kernel.
@@ -64,7 +66,7 @@ class StandardRows:
     kept : array of int
         The columns that take part.
     is_copy : bool
-        Whether ``design`` is standardised already.
+        Whether ``design`` is standardised already, with a column of ones for the intercept.
     gram : array of shape (p, p)
     size : array of shape (d,)
         sum_i s_i x_ij^2, rounded up.
@@ -107,9 +109,13 @@ class StandardRows:
         gram[: len(kept), : len(kept)] = products[np.ix_(kept, kept)] * np.outer(inverse, inverse)
         gram[len(kept) :, len(kept) :] = total
         is_far = bool((np.abs(mean[kept]) > _FAR * scale[kept]).any())
-        is_copy = is_far and not design.is_sparse
+        is_copy = not design.is_sparse and (is_far or len(s) * p <= _SHORT)
         if is_copy:
-            design = DenseDesign((design.toarray()[:, kept] - mean[kept]) * inverse)
+            A = np.ones((len(s), p))
+            X = next(design.blocks(len(s)))[1]
+            np.subtract(X[:, kept], mean[kept], out=A[:, : len(kept)])
+            A[:, : len(kept)] *= inverse
+            design = DenseDesign(A)
         return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
 
     @property
@@ -148,23 +154,21 @@ class StandardRows:
     def scores(self, v: Array) -> Array:
         """a_i.v of all rows."""
         if self.is_copy:
-            along = self.design.matvec(v[: len(self.kept)])
-            return along + v[-1] if self.fit_intercept else along
+            return self.design.matvec(v)
         w, b = self.coefficients(v)
         return self.design.matvec(w) + b
 
     def total(self, t: Array) -> Array:
         """sum_i t_i a_i, for t of shape (n,) or (n, k)."""
+        if self.is_copy:
+            return self.design.rmatvec(t)
         return self._standardised(self.design.rmatvec(t), t.sum(axis=0))
 
     def _standardised(self, sums: Array, overall: Array) -> Array:
         count = len(self.kept)
         out = np.empty((self.count, *sums.shape[1:]))
-        if self.is_copy:
-            out[:count] = sums
-        else:
-            mean, scale = self.mean[self.kept], self.scale[self.kept]
-            out[:count] = ((sums[self.kept].T - np.multiply.outer(overall, mean)) / scale).T
+        mean, scale = self.mean[self.kept], self.scale[self.kept]
+        out[:count] = ((sums[self.kept].T - np.multiply.outer(overall, mean)) / scale).T
         out[count:] = overall
         return out
 
@@ -172,22 +176,21 @@ class StandardRows:
         """sum_i h_i a_i a_i^T, of all rows or of some of them; h is not negative."""
         design = self.design if rows is None else self.design.take(rows)
         if isinstance(design, DenseDesign):
+            if self.is_copy:
+                return weighted_gram(design.X, h)
             gram, sums = weighted_sums(design.X, h)
         else:
             found = design.second_moments(np.empty((len(h), 0)), h, None)
             gram, sums = found.gram, found.total
         overall, count = float(h.sum()), len(self.kept)
         out = np.empty((self.count, self.count))
-        if self.is_copy:
-            out[:count, :count] = gram
-        else:
-            mean, scale, own = self.mean[self.kept], self.scale[self.kept], sums[self.kept]
-            if count < len(gram):
-                gram = gram[np.ix_(self.kept, self.kept)]
-            if self.fit_intercept:
-                crossed = np.outer(mean, own - 0.5 * overall * mean)
-                gram = gram - (crossed + crossed.T)
-            out[:count, :count] = gram / np.outer(scale, scale)
+        mean, scale, own = self.mean[self.kept], self.scale[self.kept], sums[self.kept]
+        if count < len(gram):
+            gram = gram[np.ix_(self.kept, self.kept)]
+        if self.fit_intercept:
+            crossed = np.outer(mean, own - 0.5 * overall * mean)
+            gram = gram - (crossed + crossed.T)
+        out[:count, :count] = gram / np.outer(scale, scale)
         if self.fit_intercept:
             out[:, -1] = out[-1] = self._standardised(sums, np.asarray(overall))
         return out
@@ -195,13 +198,12 @@ class StandardRows:
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
         X = self.design.take(rows).toarray()
+        if self.is_copy:
+            return X
         A = np.ones((len(X), self.count))
         count = len(self.kept)
-        if self.is_copy:
-            A[:, :count] = X
-        else:
-            np.subtract(X[:, self.kept], self.mean[self.kept], out=A[:, :count])
-            A[:, :count] /= self.scale[self.kept]
+        np.subtract(X[:, self.kept], self.mean[self.kept], out=A[:, :count])
+        A[:, :count] /= self.scale[self.kept]
         return A
 
     # --- subsets --------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ class StandardRows:
         part = replace(self, kept=self.kept[own], gram=self.gram[np.ix_(places, places)])
         if not self.is_copy:
             return part
-        return replace(part, design=DenseDesign(self.design.toarray()[:, own]))
+        return replace(part, design=DenseDesign(self.design.toarray()[:, places]))
 
 
 def _centred_products(
@@ -364,11 +366,15 @@ class FollowingGram:
     def _update(self, h: Array, changed: NDArray[np.intp]) -> bool:
         difference = h[changed] - self.h[changed]
         matrix = self.matrix
-        for sign in (1.0, -1.0):
-            some = sign * difference > 0
-            if some.any():
-                part = self._rows.gram_of(sign * difference[some], changed[some])
-                matrix = matrix + sign * part
+        if len(changed) * len(matrix) <= _SHORT:
+            A = self._rows.gather(changed)
+            matrix = matrix + (A.T * difference) @ A
+        else:
+            for sign in (1.0, -1.0):
+                some = sign * difference > 0
+                if some.any():
+                    part = self._rows.gram_of(sign * difference[some], changed[some])
+                    matrix = matrix + sign * part
         if (matrix.diagonal() <= _LOST * self._largest).any():
             return False
         self.updated += 1
