@@ -152,7 +152,7 @@ class InteriorPoint:
         changes = theta, toward, back, pushed
         aims = predict(*kinks, *changes, program.scores(toward_optimum()), program.is_linear)
         dv = toward_optimum()
-        dual, primal, is_finite = correct(
+        _, primal, is_finite = correct(
             *kinks, *changes, program.scores(dv), *aims, _SHARE, program.is_linear
         )
         if not (is_finite and np.isfinite(dv).all()):
@@ -366,8 +366,9 @@ def _least_squares(M: Array, right: Array) -> Array:
     if M.shape[0] == M.shape[1]:
         lu, swaps, _ = lapack.dgetrf(M)
         if lapack.dgecon(lu, np.linalg.norm(M, 1))[0] > _REGULAR:
-            solved = lapack.dgetrs(lu, swaps, right)[0]
-            return np.asarray(solved + lapack.dgetrs(lu, swaps, right - M @ solved)[0], dtype=np.float64)
+            solved: Array = lapack.dgetrs(lu, swaps, right)[0]
+            solved += lapack.dgetrs(lu, swaps, right - M @ solved)[0]
+            return solved
     U, sigma, Vt = np.linalg.svd(M, full_matrices=False)
     kept = sigma > _RANK * sigma.max(initial=0.0)
     U, V = U[:, kept] / sigma[kept], Vt[kept].T
