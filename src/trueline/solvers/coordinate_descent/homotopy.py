@@ -34,6 +34,7 @@ __all__ = ["propose"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 # Of a column that adds less than this to those that are in, nothing is left but rounding.
 _DEPENDENT = 1e-9
@@ -109,7 +110,7 @@ def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
 
 @kernel
 def _next_to_enter(
-    q: Array, a: Array, strength: float, is_in: NDArray[np.bool_], just_left: int
+    q: Array, a: Array, strength: float, is_in: Bools, just_left: int
 ) -> tuple[int, float]:
     """Which resting coefficient is the first to be freed, and after which way.
 
@@ -152,15 +153,88 @@ def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[i
 
 
 @kernel
+def _let_in(
+    G: Array, curvature: float, free: Integers, k: int, column: int, L: Array, row: Array
+) -> bool:
+    """Extend the factor of H_FF by a column; False if it depends on the k columns that are free."""
+    for i in range(k):
+        row[i] = G[column, free[i]]
+    diagonal = G[column, column] + curvature
+    return _append(L, k, row, diagonal) > _DEPENDENT * diagonal
+
+
+@kernel
 def _factor(G: Array, curvature: float, free: Integers, k: int, L: Array, row: Array) -> bool:
     """The Cholesky factor of H_FF for k free columns; False if they are dependent."""
     for m in range(k):
-        for i in range(m):
-            row[i] = G[free[m], free[i]]
-        diagonal = G[free[m], free[m]] + curvature
-        if not _append(L, m, row, diagonal) > _DEPENDENT * diagonal:
+        if not _let_in(G, curvature, free, m, free[m], L, row):
             return False
     return True
+
+
+@kernel
+def _rates(
+    G: Array,
+    L: Array,
+    free: Integers,
+    k: int,
+    s: Array,
+    drift: Array,
+    curvature: float,
+    u: Array,
+    a: Array,
+) -> None:
+    """How fast the coefficients u and the correlations a change as the strength falls."""
+    for i in range(k):
+        u[i] = s[i] + drift[free[i]]
+    _solve(L, k, u)
+    _combine(G, free, k, u, a)
+    for j in range(len(drift)):
+        a[j] -= drift[j]
+    for i in range(k):
+        a[free[i]] += curvature * u[i]
+
+
+@kernel
+def _arrive(
+    G: Array,
+    c: Array,
+    L: Array,
+    free: Integers,
+    k: int,
+    s: Array,
+    strength: float,
+    w: Array,
+    q: Array,
+) -> None:
+    """The coefficients at a strength, and their correlations, without the rounding of the way."""
+    _solve_at(L, k, c, strength, free, s, w)
+    _combine(G, free, k, w, q)
+    for j in range(len(c)):
+        q[j] = c[j] - q[j]
+    for i in range(k):
+        q[free[i]] = strength * s[i]
+
+
+@kernel
+def _let_go(place: int, free: Integers, k: int, s: Array, w: Array, is_in: Bools) -> None:
+    """The free column at a place rests; those that wait for it may enter."""
+    for i in range(place, k - 1):
+        free[i], s[i], w[i] = free[i + 1], s[i + 1], w[i + 1]
+    for j in range(len(is_in)):
+        is_in[j] = False
+    for i in range(k - 1):
+        is_in[free[i]] = True
+
+
+@kernel
+def _enlarged(L: Array, room: int) -> Array:
+    """The factor with room for more rows."""
+    larger = np.empty((room, room))
+    for i in range(len(L)):
+        for j in range(i + 1):
+            larger[i, j] = L[i, j]
+    return larger
 
 
 @kernel
@@ -183,27 +257,16 @@ def _follow(
     if found < len(strengths):
         curvature = curvatures[found]
     while found < len(strengths) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
-        for i in range(k):
-            u[i] = s[i] + drift[free[i]]
-        _solve(L, k, u)
-        _combine(G, free, k, u, a)
-        for j in range(d):
-            a[j] -= drift[j]
-        for i in range(k):
-            a[free[i]] += curvature * u[i]
+        _rates(G, L, free, k, s, drift, curvature, u, a)
         work += k * (k + d) + d
         enters, way = _next_to_enter(q, a, strength, is_in, just_left)
         leaves, way = _first_to_leave(w, u, s, k, way)
         if strength - way <= strengths[found]:
             strength = strengths[found]
-            _solve_at(L, k, c, strength, free, s, w)
-            _combine(G, free, k, w, row)
+            _arrive(G, c, L, free, k, s, strength, w, q)
             drift[:] = 0.0
-            for j in range(d):
-                q[j] = c[j] - row[j]
             for i in range(k):
                 W[found, free[i]] = w[i]
-                q[free[i]] = strength * s[i]
             work += k * (k + d)
             found, just_left = found + 1, -1
             if found < len(strengths) and curvatures[found] != curvature:
@@ -224,25 +287,14 @@ def _follow(
         if leaves >= 0:
             _remove(L, k, leaves, cosines, sines)
             just_left = free[leaves]
-            for i in range(leaves, k - 1):
-                free[i], s[i], w[i] = free[i + 1], s[i + 1], w[i + 1]
+            _let_go(leaves, free, k, s, w, is_in)
             k -= 1
-            is_in[:] = False
-            for i in range(k):
-                is_in[free[i]] = True
             continue
         if k == room:
             room = min(2 * room, d)
-            larger = np.empty((room, room))
-            for i in range(k):
-                for j in range(i + 1):
-                    larger[i, j] = L[i, j]
-            L = larger
-        for i in range(k):
-            row[i] = G[enters, free[i]]
+            L = _enlarged(L, room)
         is_in[enters] = True
-        diagonal = G[enters, enters] + curvature
-        if _append(L, k, row, diagonal) > _DEPENDENT * diagonal:
+        if _let_in(G, curvature, free, k, enters, L, row):
             free[k], s[k], w[k] = enters, 1.0 if q[enters] > 0.0 else -1.0, 0.0
             just_left = -1
             k += 1
