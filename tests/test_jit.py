@@ -533,8 +533,17 @@ report = {}
 for model, X, y, _ in small_fits():
     if isinstance(X, np.ndarray) and X.shape == (60, 4) and y.ndim == 1:
         name = f"{type(model).__name__}, {len(np.unique(y))} values, {X.dtype}"
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
         if hasattr(model, "predict") and name not in report:
-            report[name] = np.ravel(model.fit(X, y).predict(X)).astype(float).tolist()
+            try:
+                found = model.fit(X, y).predict(X)
+                # Several hyperplanes can have the fewest errors.
+                tied = type(model).__name__ == "ZeroOneHalfspace"
+                found = np.mean(found == y) if tied else found
+                report[name] = np.ravel(found).astype(float).tolist()
+            except ValueError:
+                pass  # several columns of targets are needed
 print(json.dumps(report))
 """
 
