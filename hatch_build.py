@@ -7,6 +7,7 @@ Numba and llvmlite. Without the variable a wheel is pure Python, and nobody wait
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ class KernelHook(BuildHookInterface):
         """Add the folder of machine code to a standard wheel."""
         if version == "editable" or os.environ.get("TRUELINE_SHIP_KERNELS", "0") in ("", "0"):
             return
-        folder = Path(self.directory).resolve() / "machine_code"
+        self._kept = tempfile.TemporaryDirectory()  # as long as the wheel is being built
+        folder = Path(self._kept.name)
         environment = os.environ | {"PYTHONPATH": str(Path(self.root) / "src")}
         command = [sys.executable, "-m", "trueline", "warm", "--into", str(folder)]
         subprocess.run(command, check=True, env=environment)

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import trueline.numerics.jit as jit
@@ -521,3 +522,50 @@ def test_kernels_copy_slices_by_loops():
                     if isinstance(part, ast.Slice)
                 ]
     assert not slow
+
+
+FITS = """
+import json, warnings
+import numpy as np
+from trueline.cli.warming import small_fits
+warnings.simplefilter("ignore")
+report = {}
+for model, X, y, _ in small_fits():
+    if isinstance(X, np.ndarray) and X.shape == (60, 4) and y.ndim == 1:
+        name = f"{type(model).__name__}, {len(np.unique(y))} values, {X.dtype}"
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
+        if hasattr(model, "predict") and name not in report:
+            try:
+                found = model.fit(X, y).predict(X)
+                # Several hyperplanes can have the fewest errors.
+                tied = type(model).__name__ == "ZeroOneHalfspace"
+                found = np.mean(found == y) if tied else found
+                report[name] = np.ravel(found).astype(float).tolist()
+            except ValueError:
+                pass  # several columns of targets are needed
+print(json.dumps(report))
+"""
+
+
+@pytest.mark.slow
+def test_interpreted_and_compiled_fits_agree(tmp_path):
+    def answers(mode):
+        variables = {"TRUELINE_COMPILE": mode, "TRUELINE_CACHE_DIR": str(tmp_path / mode)}
+        done = subprocess.run(
+            [sys.executable, "-c", FITS],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+    automatic, compiled = answers("auto"), answers("always")
+    assert len(compiled) > 50
+    different = {
+        name: float(np.max(np.abs(np.subtract(automatic[name], values))))
+        for name, values in compiled.items()
+        if not np.allclose(automatic[name], values, rtol=1e-5, atol=1e-5)
+    }
+    assert different == {}

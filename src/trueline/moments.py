@@ -50,7 +50,7 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # A mean this many spreads away from zero costs (10^1)^2: two digits of sixteen at most.
 _HARMLESS_MEAN = 10.0
-_LOOK_ROWS = 512
+_LOOK_ROWS, _LOOK_ALL = 512, 50_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -359,7 +359,7 @@ class SharedMoments:
 def _shift(design: Design) -> Array | None:
     """A point near the column means, where the sums are taken; None where zero is as good."""
     n = design.shape[0]
-    if n <= _LOOK_ROWS:
+    if n <= _LOOK_ROWS or design.nonzeros <= _LOOK_ALL:
         look = next(design.blocks(n))[1]
     else:  # rows from all over: the first ones of sorted or padded data are not like the others
         look = design.take(np.linspace(0, n - 1, _LOOK_ROWS).astype(np.intp)).toarray()

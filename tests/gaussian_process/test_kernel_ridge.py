@@ -51,6 +51,21 @@ def test_a_linear_kernel_is_ridge():
     assert ours.certificate_.objective == pytest.approx(ridge.certificate_.objective, rel=1e-9)
 
 
+def test_a_linear_kernel_of_few_columns_needs_no_kernel_matrix(monkeypatch):
+    X, Y = rows(200, targets=2)
+    weights = np.random.default_rng(1).uniform(0.2, 2.0, size=200)
+    alpha = np.array([1e-3, 2.0])
+    K = X @ X.T
+    monkeypatch.setattr(kernel_function, "available_bytes", lambda: 1000)
+    model = KernelRidge(alpha).fit(X, Y, weights)
+    for t in range(2):
+        c = np.linalg.solve(K + np.diag(alpha[t] / weights), Y[:, t])
+        np.testing.assert_allclose(model.dual_coef_[:, t], c, rtol=1e-6, atol=1e-6 * abs(c).max())
+    assert model.verify(X, Y, weights)
+    with pytest.raises(MemoryNeededError):
+        model.leave_one_out()
+
+
 def test_every_target_may_have_a_strength_of_its_own():
     X, Y = rows(targets=2)
     both = KernelRidge([0.1, 5.0], kernel="rbf").fit(X, Y)
@@ -146,7 +161,7 @@ def test_hostile_input(monkeypatch):
         assert model.verify(X, y)
     monkeypatch.setattr(kernel_function, "available_bytes", lambda: 1000)
     with pytest.raises(MemoryNeededError, match="9,600 bytes"):
-        KernelRidge().fit(X, y)
+        KernelRidge(kernel="rbf").fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -255,13 +255,12 @@ _CHECKER_ROWS = 2048
 
 def is_fenchel(problem: Problem | MomentsProblem) -> bool:
     """Whether this proof applies: squared loss, coordinates, zero in the domain."""
-    penalty = problem.penalty
-    return bool(
-        "quadratic" in problem.loss.capabilities
-        and "coordinates" in penalty.capabilities
-        and np.all(np.asarray(penalty.lower) <= 0)
-        and np.all(np.asarray(penalty.upper) >= 0)
-    )
+    penalty, known = problem.penalty, problem.penalty.capabilities
+    if "quadratic" not in problem.loss.capabilities or "coordinates" not in known:
+        return False
+    if "elastic" in known:  # without bounds
+        return True
+    return bool(np.all(np.asarray(penalty.lower) <= 0) and np.all(np.asarray(penalty.upper) >= 0))
 
 
 def residual_gap(

@@ -11,6 +11,12 @@ by the solution of (K + alpha S^{-1}) c = y. With S^{1/2} K S^{1/2} = Q diag(e) 
 and with g_i the diagonal of (K + alpha S^{-1})^{-1} the prediction of row i from all others is
 y_i - c_i / g_i (O. Dubrule, "Cross validation of kriging in a unique neighborhood", Math. Geol. 15
 (1983) 687-699).
+
+The matrix X X^T of the linear kernel need not be formed where X has few columns: with H = X^T S X,
+
+    (X X^T + alpha S^{-1})^{-1} r = S (r - X (H + alpha)^{-1} X^T S r) / alpha
+
+(M. A. Woodbury, "Inverting modified matrices", 1950), refined with residuals of the equations.
 """
 
 from __future__ import annotations
@@ -30,38 +36,80 @@ from trueline.certificates.kernel import (
     score_error,
 )
 
-__all__ = ["KernelRidgePath", "Rotated", "certify_equations", "solve_equations"]
+__all__ = ["KernelRidgePath", "LinearKernel", "Rotated", "certify_equations", "solve_equations"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_BLOCK_ROWS = 64
 
 
-def solve_equations(K: Array, Y: Array, alpha: Array, s: Array | None) -> tuple[Array, Array, str]:
+@dataclass(frozen=True)
+class LinearKernel:
+    """The kernel matrix X X^T of rows with few columns, as its products with vectors."""
+
+    X: Array
+
+    def __matmul__(self, c: Array) -> Array:
+        return np.asarray(self.X @ (self.X.T @ c))
+
+    def solve(self, Y: Array, alpha: Array, s: Array | None) -> Array:
+        """Dual coefficients, with two steps of refinement."""
+        weights = np.ones((len(Y), 1)) if s is None else s[:, None]
+        gram = self.X.T @ (weights * self.X)
+        c = np.zeros(Y.shape)
+        for t, strength in enumerate(np.broadcast_to(alpha, Y.shape[1])):
+            factor = linalg.cho_factor(gram + strength * np.eye(len(gram)))
+            own = c[:, [t]]
+            for _ in range(3):
+                left = weights * (Y[:, [t]] - self @ own) - strength * own
+                shrunk = self.X @ linalg.cho_solve(factor, self.X.T @ left)
+                own += (left - weights * shrunk) / strength
+            c[:, [t]] = own
+        return c
+
+
+def solve_equations(
+    K: Array | LinearKernel,
+    Y: Array,
+    alpha: Array,
+    s: Array | None,
+    *,
+    with_diagonal: bool = False,
+) -> tuple[Array, Array | None, str]:
     """Dual coefficients, the diagonal of the inverse (shape (n, 1) or (n, k)), and how.
 
     Parameters
     ----------
-    K : array of shape (n, n)
+    K : array of shape (n, n), or LinearKernel
     Y : array of shape (n, k)
     alpha : array of shape (1,) or (k,)
     s : array of shape (n,), optional
         Positive weights.
+    with_diagonal : bool, default=False
+        Where the diagonal does not come by itself, it costs as much as the coefficients.
     """
-    if len(np.unique(alpha)) > 1:
+    if isinstance(K, LinearKernel):
+        return K.solve(Y, alpha, s), None, "Cholesky of X'X + alpha, for the kernel is linear"
+    if len(alpha) > 1 and (alpha != alpha[0]).any():
         rotated = Rotated.of(K, Y, s)
         c, g = rotated.solve(alpha)
         return c, g, "one eigendecomposition for all strengths"
-    strength = float(alpha[0])
+    strength = alpha[0] if s is None else alpha[0] / s
     system = K.copy()
-    system.flat[:: len(K) + 1] += strength if s is None else strength / s
-    factor, failed = lapack.dpotrf(system.T, lower=0, clean=0)
+    system.flat[:: len(K) + 1] += strength
+    factor, failed = lapack.dpotrf(system.T, lower=0, clean=0, overwrite_a=1)
     if not failed:
         c = lapack.dpotrs(factor, np.asfortranarray(Y), lower=0)[0]
-        c = c + lapack.dpotrs(factor, np.asfortranarray(Y - system @ c), lower=0)[0]
-        inverse = lapack.dpotri(factor, lower=0, overwrite_c=1)[0]
-        return c, np.einsum("ii->i", inverse)[:, None].copy(), "Cholesky"
-    values, Q = linalg.eigh(0.5 * (system + system.T))
+        left = Y - K @ c - np.reshape(strength, (-1, 1)) * c
+        c = c + lapack.dpotrs(factor, np.asfortranarray(left), lower=0)[0]
+        if not with_diagonal:
+            return c, None, "Cholesky"
+        root = np.triu(lapack.dtrtri(factor, lower=0, overwrite_c=1)[0])
+        return c, np.einsum("ij,ij->i", root, root)[:, None], "Cholesky"
+    system = 0.5 * (K + K.T)
+    system.flat[:: len(K) + 1] += strength
+    values, Q = linalg.eigh(system)
     good = np.abs(values) > len(values) * _EPS * np.abs(values).max(initial=0.0)
     scaled = Q[:, good] / values[good]
     c = scaled @ (Q[:, good].T @ Y)
@@ -154,8 +202,24 @@ class Undecided:
         return replace(self.certificate, gap=0.51 * root**2, objective_rounding=rounding)
 
 
+def _carried(K: Array | LinearKernel, size: Array) -> Array:
+    """At least |K| size."""
+    if isinstance(K, LinearKernel):
+        magnitudes = np.abs(K.X)
+        return np.asarray(magnitudes @ (magnitudes.T @ size))
+    # Block by block: magnitudes of the whole matrix would fill the memory once more.
+    parts = np.array_split(K, max(1, len(K) // _BLOCK_ROWS))
+    return np.concatenate([np.abs(part) @ size for part in parts])
+
+
 def certify_equations(
-    recipe: dict[str, Any], X: Any, K: Array, Y: Array, s: Array | None, alpha: Array, c: Array
+    recipe: dict[str, Any],
+    X: Any,
+    K: Array | LinearKernel,
+    Y: Array,
+    s: Array | None,
+    alpha: Array,
+    c: Array,
 ) -> KernelCertificate | Undecided:
     """Objective, residual and gap, with room for the rounding of whoever checks them.
 
@@ -167,7 +231,7 @@ def certify_equations(
     alpha = np.broadcast_to(alpha, k)
     f = K @ c
     units = 4 * (n + 24) * _EPS
-    carried = np.abs(K) @ np.abs(c)
+    carried = _carried(K, np.abs(c))
     error = units * carried + score_error(recipe, X, np.abs(c).sum(axis=0), carried)
     left = np.abs(Y - f - alpha * c / weights) + 2 * error
     left = left + units * (np.abs(Y) + np.abs(f) + np.abs(alpha * c / weights))
@@ -189,7 +253,7 @@ def certify_equations(
         coef=c,
         witness={"alpha": np.array(alpha)},
     )
-    if is_definite(recipe):
+    if isinstance(K, LinearKernel) or is_definite(recipe):
         return certificate
     slope = float((weights * miss * np.abs(c)).sum() + (alpha * c**2).sum())
     each = score_error(recipe, X, np.ones(1), np.abs(K).max(axis=1)[:, None])

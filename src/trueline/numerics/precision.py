@@ -217,14 +217,16 @@ class SlicedRows:
         inverse, high, low, square = 1.0 / self._scale, np.zeros(d + 1), np.zeros(d + 1), 0.0
         for start in range(rows.start, rows.stop, self._rows):
             part = slice(start, min(start + self._rows, rows.stop))
-            Z = np.empty((part.stop - start, d + 1))
+            slices = np.empty((4, part.stop - start, d + 1))
+            Z = slices[3]
             np.multiply(self._X[part], inverse[:d], out=Z[:, :d])
             Z[:, d] = inverse[d]
             if self._root is not None:
                 root, rest = self._root[part], self._rest[part]
                 Z *= root[:, None]
-            slices = self._slices(Z, 1.0)[0]
-            r, missed = _added(y[part] * root, -np.add.reduce(slices @ factors))
+            self._cut_off(slices, 1.0)
+            scores = np.add.reduce(factors @ slices.transpose(0, 2, 1))
+            r, missed = _added(y[part] * root, -scores)
             if w_low is not None:
                 missed -= root * (self._X[part] @ w_low + b_low)
             if self._X_low is not None:
@@ -235,42 +237,41 @@ class SlicedRows:
                 weighted, error = two_product(r, rest)
                 missed = error + missed * rest
             square += float(weighted @ r)
-            factor = self._factors(weighted, missed)
-            high, error = _added(high, np.add.reduce(slices.transpose(0, 2, 1) @ factor))
+            sums = np.add.reduce(self._factors(weighted, missed) @ slices)
+            high, error = _added(high, sums)
             low += error
             if self._X_low is not None:
                 low[:d] += (root * weighted) @ self._X_low[part] * inverse[:d]
         high, low = two_sum(high, low)
         return high * self._scale, low * self._scale, square
 
-    def _slices(self, values: Array, size: float) -> tuple[Array, list[Array]]:
-        """Four slices, and what there is before the first, second, third and fourth is cut off.
+    def _cut_off(self, slices: Array, size: float) -> None:
+        """Cut the last of four slices, which holds the values, into all four.
 
         ``size``, a power of two, is above all values.
         """
-        slices, rests = np.empty((4, *values.shape)), [values]
+        rest = slices[3]
         for piece, cut in zip(slices, self._cuts):
-            np.add(values, cut * size, out=piece)
+            np.add(rest, cut * size, out=piece)
             piece -= cut * size
-            values = values - piece
-            rests.append(values)
-        slices[3] = values
-        return slices, rests
+            rest -= piece
 
     def _factors(self, vector: Array, low: Array | float = 0.0) -> Array:
-        """By which slices 0 to 3 are multiplied: columns for each order, and for all from 3 on."""
-        size = 2.0 ** math.frexp(float(np.abs(vector).max()))[1]
-        slices, rests = self._slices(vector, size)
-        factors = np.zeros((4, len(vector), 4))
+        """By which slices 0 to 3 are multiplied: rows for each order, and for all from 3 on."""
+        slices, factors = np.empty((4, len(vector))), np.zeros((4, 4, len(vector)))
+        slices[3] = vector
+        self._cut_off(slices, 2.0 ** math.frexp(float(np.abs(vector).max()))[1])
+        rest = slices[3] + low
         for k in range(4):
-            factors[k, :, k:3] = slices[: 3 - k].T
-            factors[k, :, 3] = rests[3 - k] + low
+            factors[k, k:3] = slices[: 3 - k]
+            factors[k, 3] = rest
+            rest = rest + slices[2 - k]
         return factors
 
 
 def _added(value: Array, orders: Array) -> tuple[Array, Array]:
-    """A vector and the columns of a matrix, the largest first: the sum, and what it misses."""
-    value, error = two_sum(value, orders[:, 0])
-    value, second = two_sum(value, orders[:, 1])
-    value, third = two_sum(value, orders[:, 2])
-    return value, error + second + third + orders[:, 3]
+    """A vector and the rows of a matrix, the largest first: the sum, and what it misses."""
+    value, error = two_sum(value, orders[0])
+    value, second = two_sum(value, orders[1])
+    value, third = two_sum(value, orders[2])
+    return value, error + second + third + orders[3]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -37,6 +38,7 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.gaussian_process.kernel_ridge import (
     KernelRidgePath,
+    LinearKernel,
     Rotated,
     Undecided,
     certify_equations,
@@ -129,42 +131,54 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
         -------
         self : object
         """
-        X, y, K, rows, weights = self._checked(X, y, sample_weight, reset=True)
+        X, y, rows, weights = self._checked(X, y, sample_weight)
         Y = y.reshape(len(y), -1)
         alpha = self._strengths(Y.shape[1])
         c = np.zeros(Y.shape)
-        diagonal = np.full(Y.shape, np.nan)
-        c[rows], diagonal[rows], self.solver_ = solve_equations(
-            K[np.ix_(rows, rows)] if not rows.all() else K, Y[rows], alpha, weights
-        )
+        shown, target = (X, Y) if rows.all() else (X[rows], Y[rows])
+        unit = 0.5 * float((target**2 * (1.0 if weights is None else weights[:, None])).sum())
+        K = self._matrix(X, rows, alpha)
+        c[rows], _, self.solver_ = solve_equations(K, target, alpha, weights)
         if not np.isfinite(c).all():
             raise ValueError(
                 "The equations of kernel ridge regression have no finite solution: the kernel "
                 "matrix holds values that are too large. Scale the rows, or raise alpha."
             )
-        part = K if rows.all() else K[np.ix_(rows, rows)]
-        shown = X if rows.all() else X[rows]
-        certificate = certify_equations(
-            recipe_of(self), shown, part, Y[rows], weights, alpha, c[rows]
-        )
-        self._certificate: KernelCertificate | Undecided = certificate
+        certificate = certify_equations(recipe_of(self), shown, K, target, weights, alpha, c[rows])
         stated = certificate.certificate if isinstance(certificate, Undecided) else certificate
-        unit = 0.5 * float((Y[rows] ** 2 * (1.0 if weights is None else weights[:, None])).sum())
         # Rounding that could have made the answer by itself is no excuse: it is to be told.
         allowed = _CLOSE * unit + min(4 * stated.objective_rounding, _SMALL_PART * unit)
         verdict = Verdict(bool(stated.gap <= allowed), stated.gap, allowed)
+        self._certificate: KernelCertificate | Undecided = certificate
         advice = "The kernel matrix rounds that much: standardise the columns, or raise alpha."
         warn_of_gap(type(self).__name__, "the dual coefficients", verdict, advice)
-        # Rows of weight zero are predicted by all others anyway.
-        left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
-        self._left_out = left_out[:, 0] if y.ndim == 1 else left_out
+        self._fitted_to = y, rows, weights
+        self._left_out: Array | None = None
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
         self.X_fit_ = X.copy()
-        self._rows = rows
         self._mark_fitted()
         return self
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
+    def _matrix(self, X: Any, rows: Any, alpha: Array) -> Array | LinearKernel:
+        """The kernel matrix of the rows that count, as its products if these are all it takes."""
+        n, d = X.shape
+        if self.kernel == "linear" and not sp.issparse(X) and 2 * d <= n and (alpha > 0).all():
+            return LinearKernel(X[rows].astype(np.float64, copy=False))
+        K = self._whole(X)
+        return K if rows.all() else K[np.ix_(rows, rows)]
+
+    def _whole(self, X: Any) -> Array:
+        """The kernel matrix of all rows, if there is memory for it."""
+        n = X.shape[0]
+        check_memory(
+            8.0 * n * n * 3,
+            f"Kernel ridge regression of {n:,} rows (n x n matrices)",
+            "Fit fewer rows, or approximate the kernel by features "
+            "(sklearn.kernel_approximation.Nystroem) and take Ridge.",
+        )
+        return np.asarray(self._kernel(X), dtype=np.float64)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
         self._validate_params()
         with numeric_target(self, y):
             X, y = validate_data(
@@ -174,7 +188,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
                 accept_sparse=("csr", "csc"),
                 multi_output=True,
                 y_numeric=True,
-                reset=reset,
             )
             y = y if y.dtype.kind in "fiub" else y.astype(np.float64)
         check_scale(X, "X")
@@ -185,19 +198,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
                 f"A precomputed kernel matrix of {n} rows must have as many columns, got shape "
                 f"{X.shape}."
             )
-        check_memory(
-            8.0 * n * n * 3,
-            f"Kernel ridge regression of {n:,} rows (n x n matrices)",
-            "Fit fewer rows, or approximate the kernel by features "
-            "(sklearn.kernel_approximation.Nystroem) and take Ridge.",
-        )
         weights, rows = None, np.ones(n, dtype=bool)
         if sample_weight is not None:
             weights = row_weights(sample_weight, X)
             rows = weights > 0
             weights = weights[rows]
-        K = np.asarray(self._kernel(X), dtype=np.float64)
-        return X, y.astype(np.float64, copy=False), K, rows, weights
+        return X, y.astype(np.float64, copy=False), rows, weights
 
     def _kernel(self, X: Any, Z: Any = None) -> Any:
         recipe = recipe_of(self)
@@ -239,7 +245,19 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
         y : array of shape (n,) or (n, k)
         """
         check_is_fitted(self)
-        return self._left_out
+        if self._left_out is None:
+            y, rows, weights = self._fitted_to
+            Y = y.reshape(len(y), -1)
+            K, alpha = self._whole(self.X_fit_), self._strengths(Y.shape[1])
+            c, g, _ = solve_equations(
+                K[np.ix_(rows, rows)], Y[rows], alpha, weights, with_diagonal=True
+            )
+            assert g is not None
+            # Rows of weight zero are predicted by all others anyway.
+            left_out = K[:, rows] @ c
+            left_out[rows] = Y[rows] - c / g
+            self._left_out = left_out.reshape(y.shape)
+        return np.asarray(self._left_out)
 
     def path(self, X: Any, y: Any, alphas: Any, sample_weight: Any = None) -> KernelRidgePath:
         """Fit many strengths from one eigendecomposition, with leave-one-out for each.
@@ -258,8 +276,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
         strengths = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         if strengths.ndim != 1 or not ((strengths >= 0) & np.isfinite(strengths)).all():
             raise ValueError(f"alphas must be finite and not negative, got {alphas!r}.")
-        X, y, K, rows, weights = self._checked(X, y, sample_weight, reset=True)
-        Y = y.reshape(len(y), -1)
+        X, y, rows, weights = self._checked(X, y, sample_weight)
+        Y, K = y.reshape(len(y), -1), self._whole(X)
         rotated = Rotated.of(K[np.ix_(rows, rows)], Y[rows], weights)
         s = np.ones(int(rows.sum())) if weights is None else weights
         coefs = np.zeros((len(strengths), *Y.shape))
@@ -279,8 +297,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEs
         """What is proven about the dual coefficients as they are now."""
         check_is_fitted(self)
         if isinstance(self._certificate, Undecided):
-            K = np.asarray(self._kernel(self.X_fit_), dtype=np.float64)
-            self._certificate = self._certificate.decided(K[np.ix_(self._rows, self._rows)])
+            rows = self._fitted_to[1]
+            self._certificate = self._certificate.decided(
+                self._whole(self.X_fit_)[np.ix_(rows, rows)]
+            )
         coef = np.array(self.dual_coef_, dtype=np.float64)
         return replace(self._certificate, coef=coef.reshape(len(coef), -1))
 

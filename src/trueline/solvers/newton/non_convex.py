@@ -71,7 +71,7 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
     kept = len(rows.kept)
     scale[rows.kept] = 1.0 / (rows.scale[rows.kept] * root[:kept])
     scale[problem.n_features :] = 1.0 / root[kept:]
-    alone = np.setdiff1d(np.arange(problem.n_features), rows.kept)
+    alone = rows.left_out
     scale[alone] = 1.0 / np.sqrt(np.where(curvatures[alone, 0] > 0, curvatures[alone, 0], 1.0))
     certificate = certify_local(problem, w[:, None], np.array([b]), rows.mean, scale)
     enough = max(options.tol, 1e-12) * unit

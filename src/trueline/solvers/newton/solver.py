@@ -254,7 +254,7 @@ class _Prover:
             target_size=np.sqrt(problem.weigh(sizes**2).sum(axis=0)) * (1 + 1e-6),
             rows=problem.n_samples,
         )
-        self.alone = np.setdiff1d(np.arange(d), rows.kept)
+        self.alone = rows.left_out
         self.enough = enough
         self._points: list[Array] = []
         self._certificate: Certificate

@@ -157,7 +157,7 @@ def curvature_basis(rows: StandardRows, factor: Factor, curvatures: Array) -> tu
     M = np.empty(d + rows.fit_intercept)
     M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
     M[d:] = 1.0 / factor.root[count:]
-    alone = np.setdiff1d(np.arange(d), rows.kept)
+    alone = rows.left_out
     M[alone] = 1.0 / np.sqrt(curvatures[alone])
     return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
@@ -247,11 +247,12 @@ class Descent:
 
     def _model(self) -> None:
         """The Hessian, and the step that it suggests."""
-        H = self.gram.follow(self._bends)
-        self._hessian = H + np.diag(self.quad)
+        self._hessian = self.gram.follow(self._bends) + np.diag(self.quad)
         while True:
-            B = self.gram.whole + np.diag(self.quad)
-            factor = Factor(self._hessian + self.mu * B if self.mu else self._hessian)
+            H = self._hessian
+            if self.mu:
+                H = H + self.mu * (self.gram.whole + np.diag(self.quad))
+            factor = Factor(H)
             if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
                 break
             self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)

@@ -124,6 +124,13 @@ class StandardRows:
         return len(self.kept) + self.fit_intercept
 
     @property
+    def left_out(self) -> Indices:
+        """The columns that take no part."""
+        is_out = np.ones(len(self.mean), dtype=bool)
+        is_out[self.kept] = False
+        return np.flatnonzero(is_out)
+
+    @property
     def total_weight(self) -> float:
         return float(self.weights.sum())
 
