@@ -166,10 +166,10 @@ def _let_in(
 @kernel
 def _factor(G: Array, curvature: float, free: Integers, k: int, L: Array, row: Array) -> bool:
     """The Cholesky factor of H_FF for k free columns; False if they are dependent."""
+    is_regular = True
     for m in range(k):
-        if not _let_in(G, curvature, free, m, free[m], L, row):
-            return False
-    return True
+        is_regular = is_regular and _let_in(G, curvature, free, m, free[m], L, row)
+    return is_regular
 
 
 @kernel
