@@ -387,11 +387,15 @@ def test_what_is_not_interpreted(cold, call):
 def test_machine_code_on_disk_is_used_and_other_kinds_of_arguments_are_interpreted(toy):
     script = """
 main.outer(np.array([2.0, 3.0]))
+report["numba"] = "numba" in sys.modules
+import numba
+main.outer(np.array([2.0, 3.0]))
 report["value"] = main.outer(np.arange(2, 4))
 report["hits"] = sum(main.outer.stats.cache_hits.values())
 report["kinds"] = len(main.outer.dispatcher.signatures)
 """
     report = run_interpreted(toy, script)
+    assert not report["numba"]  # is not imported for that
     assert (report["value"], report["hits"], report["kinds"]) == (PLAIN_VALUE, 1, 1)
 
 

@@ -259,13 +259,19 @@ class LazyKernel:
     def __call__(self, *args: Any) -> Any:
         dispatcher = self._dispatcher
         if dispatcher is None:
-            if self._interpretable(args) and not self._compiler.has_code(label_of(self.py_func)):
+            if self._interpretable(args) and not self._code_is_at_hand():
                 return self._interpret(args)
             dispatcher = self.dispatcher
         try:
             return dispatcher(*args)
         except NotCompiled:
             return self._interpret(args)
+
+    def _code_is_at_hand(self) -> bool:
+        """Whether machine code is on disk and costs no import of Numba, which takes 0.6 seconds."""
+        compiler = self._compiler
+        wanted = "numba" in sys.modules or compiler.mode == "never"
+        return wanted and compiler.has_code(label_of(self.py_func))
 
     def _interpretable(self, args: tuple[Any, ...]) -> bool:
         """Whether to interpret a call for which there is no machine code."""
