@@ -142,7 +142,8 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch):
 
     monkeypatch.setattr(engine.WorkingSetPath, "advance", interrupted)
     with pytest.warns(UserWarning, match="interrupted after"):
-        path = regularization_path(X, y, alphas=50)
+        # Without bounds the homotopy proposes all solutions, which are confirmed at once.
+        path = regularization_path(X, y, alphas=50, positive=True)
     assert 1 <= len(path) < 50
     assert path.coefs.shape[1] == len(path.gaps) == len(path)
 

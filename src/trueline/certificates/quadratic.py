@@ -59,7 +59,6 @@ __all__ = [
     "residual_gap",
     "is_fenchel",
     "proven_coercivity",
-    "quadratic_gap",
 ]
 
 Array = NDArray[np.float64]
@@ -105,7 +104,7 @@ class Evidence:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def quadratic_gap(evidence: Evidence, total_weight: float, nonnegative: Array | None) -> Array:
+def _quadratic_gap(evidence: Evidence, total_weight: float, nonnegative: Array | None) -> Array:
     """The bound of the module's text per target, rounding included; infinite if it overflows.
 
     ``nonnegative`` are coefficients that may not be negative.
@@ -222,7 +221,7 @@ def certify_quadratic(
     Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
     """
     nonnegative = "nonnegative" in problem.penalty.capabilities
-    gap = quadratic_gap(evidence, problem.total_weight, coef if nonnegative else None)
+    gap = _quadratic_gap(evidence, problem.total_weight, coef if nonnegative else None)
     # The checker rounds differently: leave it room to confirm the bound and the coercivity.
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity

@@ -249,12 +249,6 @@ class Terms:
         """a, where it is the same everywhere because the strength is set."""
         return float(self._curvature[0]) * self._factors[1]
 
-    @property
-    def is_curved(self) -> bool:
-        """Whether the penalty is curved somewhere."""
-        first = self._curvature[:1] if self.strength is not None else self._curvature
-        return self._factors[1] > 0 and bool(first.any())
-
     def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
         """l, a and the bounds of some columns."""
         if self.strength is not None:  # the same everywhere

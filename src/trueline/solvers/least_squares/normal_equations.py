@@ -296,7 +296,7 @@ def independent_columns(space: Array, size: Array) -> NDArray[np.intp]:
 def rank_note(space: Array, size: Array) -> str:
     """The sentence that says the rank, and which columns depend on others."""
     d, rank = space.shape
-    others = np.setdiff1d(np.arange(d), independent_columns(space, size))
+    others = np.delete(np.arange(d), independent_columns(space, size))
     listed = ", ".join(str(j) for j in others[:_LISTED]) + (
         ", ..." if len(others) > _LISTED else ""
     )
