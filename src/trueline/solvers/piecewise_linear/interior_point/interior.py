@@ -152,7 +152,7 @@ class InteriorPoint:
         changes = theta, toward, back, pushed
         aims = predict(*kinks, *changes, program.scores(toward_optimum()), program.is_linear)
         dv = toward_optimum()
-        dual, primal, is_finite = correct(
+        _, primal, is_finite = correct(
             *kinks, *changes, program.scores(dv), *aims, _SHARE, program.is_linear
         )
         if not (is_finite and np.isfinite(dv).all()):
