@@ -63,7 +63,7 @@ class Facts:
     heaviness : float
         The mean of s_i ||x_i||^2 in strengths of the penalty, up to a factor of two: what decides
         how many sweeps over the dual are needed. Infinite where nobody asks for it: it is known of
-        sparse rows, one target, one strength and a loss with second derivatives.
+        sparse rows, one strength and a loss with second derivatives.
     """
 
     n: int
@@ -116,7 +116,7 @@ class Facts:
 
 def _heaviness(problem: Problem) -> float:
     design, loss = problem.design, problem.loss
-    if not (design.is_sparse and problem.n_targets == 1 and "bend" in loss.capabilities):
+    if not (design.is_sparse and "bend" in loss.capabilities):
         return math.inf
     with np.errstate(all="ignore"):  # what overflows or is not a number is heavy
         mean = float(np.mean(problem.weigh(design.row_squares(None)[:, None])))

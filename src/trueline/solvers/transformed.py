@@ -53,6 +53,7 @@ from trueline.certificates.tangent import at_most_objective
 from trueline.design import AugmentedDesign, DenseDesign, Design, SparseDesign
 from trueline.losses import Squared
 from trueline.moments import Moments
+from trueline.numerics.blas import run_strands
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -68,6 +69,8 @@ __all__ = [
     "is_wide",
     "narrowed",
     "narrowing_seconds",
+    "only",
+    "options_for",
     "proof_at",
     "solve_balanced",
     "solve_in_row_space",
@@ -287,10 +290,13 @@ def solve_one_by_one(
     solver: Solver, problem: Problem, options: Options, monitor: Monitor
 ) -> Solution:
     """Solve for each target alone, and prove all of it together."""
-    found = [
-        solver.solve(_only(problem, t), _options(options, t), monitor)
-        for t in range(problem.n_targets)
-    ]
+
+    def solve_for(t: int) -> Solution:
+        return solver.solve(only(problem, t), options_for(options, t), monitor)
+
+    # Who watches sees one after the other.
+    strand = map if monitor.is_watching else run_strands
+    found = list(strand(solve_for, range(problem.n_targets)))
     W = np.hstack([solution.coef for solution in found])
     b = np.concatenate([solution.intercept for solution in found])
     statuses = [solution.status for solution in found]
@@ -312,18 +318,20 @@ def solve_one_by_one(
         proof=proof,
         trace=monitor.trace,
         notes=[
-            f"{problem.n_targets} targets, one after the other",
+            f"{problem.n_targets} targets, each by itself",
             *(f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes),
         ],
     )
 
 
-def _only(problem: Problem, t: int) -> Problem:
+def only(problem: Problem, t: int) -> Problem:
+    """The problem of one target."""
     target = np.ascontiguousarray(problem.target[:, [t]])
     return replace(problem, target=target, loss=problem.loss.of_target(t))
 
 
-def _options(options: Options, t: int) -> Options:
+def options_for(options: Options, t: int) -> Options:
+    """With the start of one target."""
     start, level = options.start, options.start_intercept
     return replace(
         options,

@@ -42,6 +42,7 @@ __all__ = [
     "kinds",
     "kinds_of",
     "minimise_on",
+    "trial_sweeps",
 ]
 
 Array = NDArray[np.float64]
@@ -62,8 +63,19 @@ _REST = 0.1
 _LONGEST = 50
 # How much of the slope, squared, conjugate gradients leave.
 _LEAST, _MOST = 1e-4, 0.1
-# Sweeps after which Newton's method, where it is the next solver of the plan, goes on.
-_MOST_SWEEPS = 100
+# Sweeps after which Newton's method, where it is the next solver of the plan, goes on; sweeps that
+# are looked at before anything is said of those to come.
+_MOST_SWEEPS, _SEEN = 100, 8
+# An interior point takes about four times as long as this many sweeps and a quarter of the columns.
+# Of rows with fewer entries than this share the Gram matrices are not worth it.
+_TRIAL, _PATIENCE, _FILLED = 10.0, 3.0, 0.1
+# The share of a constant model's objective below which tolerances stay relative to that share.
+_LEAST_SHARE = 1e-3
+
+
+def trial_sweeps(n: int, d: int, nonzeros: int) -> float:
+    """Sweeps that cost little beside an interior point; none where its Gram matrices cost more."""
+    return _TRIAL + d / 4 if d <= n and SMALL < nonzeros >= _FILLED * n * d else 0.0
 
 
 class BoxIteration(DualIteration):
@@ -77,7 +89,10 @@ class BoxIteration(DualIteration):
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         super().__init__(problem, options, is_watched)
-        self.gap, self.aim = np.inf, self.target
+        # Of margins that hold nearly everywhere the objective is far below that of a constant: the
+        # tolerance is relative to its own.
+        self.tol, self.most, self.enough = options.tol, self.target, 0.0
+        self.gap, self.aim = np.inf, np.inf
         self.full, self.round = 0, _ROUND
         self.seen, self.latest, self.rate = np.inf, np.inf, 1.0
         self.is_brief = False
@@ -103,8 +118,16 @@ class BoxIteration(DualIteration):
         self.is_clear = False
         self.is_slow = problem.design.nonzeros <= SMALL
         self.scores: Array | None = np.zeros(n)
-        # Newton's method can go on from here where the loss has second derivatives.
-        self.is_for_newton = options.has_fallback and "bend" in problem.loss.capabilities
+        # Newton's method can go on from here where the loss has second derivatives, and interior
+        # points where few columns make its steps cheap.
+        self.sweeps_left = np.inf
+        trial, bends = trial_sweeps(*problem.design.shape, problem.design.nonzeros), h.any()
+        # Sweeps alone then: conjugate gradients would take longer than who goes on.
+        self.is_trial = options.has_fallback and not bends and trial > 0
+        if self.is_trial:
+            self.sweeps_left, self.is_slow = _PATIENCE * trial, False
+        elif options.has_fallback and "bend" in problem.loss.capabilities:
+            self.sweeps_left = _MOST_SWEEPS
         self.expose()
 
     def step(self) -> None:
@@ -137,7 +160,8 @@ class BoxIteration(DualIteration):
         if self.is_slow:
             self._compare_kinds()
         self.move_centre()
-        self.hands_over = self.is_for_newton and self.sweeps >= _MOST_SWEEPS
+        self.sweeps_left -= 1
+        self.hands_over = self.hands_over or self.sweeps_left <= 0
 
     def _minimise_on_face(self) -> None:
         """Conjugate gradients; of few rows as far as they go, and only the active ones follow."""
@@ -151,7 +175,8 @@ class BoxIteration(DualIteration):
                 scores = self.scores
         else:
             # The gap falls with the slope squared if the losses bend, with the slope if not.
-            wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
+            power = 1 if self.terms[:, 2].all() else 2
+            wanted = 0.1 * (min(self.aim, self.target) / self.gap) ** power
             enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
         if self.problem.fit_intercept:
             scores = scores + (self.rows.constant * float(self.w[-1]) + self.centre)
@@ -177,7 +202,10 @@ class BoxIteration(DualIteration):
             self.rate = fall ** (1 / (self.sweeps - self.full))
             # More than a number of sweeps are left if that many would not do.
             would_do = seen * self.rate**_SLOW <= self.target
-            self.is_slow = self.is_slow or (self.sweeps > _FIRST and not would_do)
+            if not self.is_trial:
+                self.is_slow = self.is_slow or (self.sweeps > _FIRST and not would_do)
+            elif self.sweeps > _SEEN:
+                self.hands_over = seen * self.rate**self.sweeps_left > self.target
         self.seen, self.full = seen, self.sweeps
 
     def _scores(self) -> Array:
@@ -211,13 +239,16 @@ class BoxIteration(DualIteration):
 
     def certify(self) -> Certificate:
         self.expose()
-        u = (-self.strength * self.beta / self.weights)[:, None]  # the derivatives of the losses
         W, b, scores = self.coef, self.intercept, self.known_scores()
-        return certify_duality(self.problem, W, b, u, self.target, scores)
+        return certify_duality(self.problem, W, b, self.dual(), self.target, scores)
+
+    def dual(self) -> Array:
+        return (-self.strength * self.beta / self.weights)[:, None]
 
     def progress(self) -> Progress:
         if self.is_watched or self._is_due():
             self.last, self.evaluated = self._evaluate(), self.sweeps
+            self.is_settled = bool(self.gap <= self.target)
         return self.last
 
     def _is_due(self) -> bool:
@@ -246,6 +277,9 @@ class BoxIteration(DualIteration):
             _, own = both_values(scores, beta, self.terms, self.centre)
             gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)
+        # What the answer costs is no less than this.
+        least = max(objective - self.gap, 0.0)
+        self.target = min(self.most, max(self.tol * least, _LEAST_SHARE * self.most))
         return Progress(objective, self.gap)
 
     def _square(self, w: Array) -> float:

@@ -119,16 +119,19 @@ class LogisticIteration(DualIteration):
     def certify(self) -> Certificate:
         if self._proof is None:
             self.expose()
-            beta = self._y * self.weights * self._shares
-            if self.problem.fit_intercept:
-                beta = balanced(beta)
-            u = np.divide(-beta, self.weights, out=np.zeros_like(beta), where=self.weights > 0)
             # Whoever hands over need not look for a better proof.
             enough = np.inf if self.hands_over else self.target
             self._proof = certify_duality(
-                self.problem, self.coef, self.intercept, u[:, None], enough
+                self.problem, self.coef, self.intercept, self.dual(), enough
             )
         return self._proof
+
+    def dual(self) -> Array:
+        beta = self._y * self.weights * self._shares
+        if self.problem.fit_intercept:
+            beta = balanced(beta)
+        u = np.divide(-beta, self.weights, out=np.zeros_like(beta), where=self.weights > 0)
+        return u[:, None]
 
 
 Integers = NDArray[np.int64]

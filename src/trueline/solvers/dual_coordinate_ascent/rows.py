@@ -261,12 +261,14 @@ class DualIteration(Iteration):
     ----------
     target : float
         The gap that is asked for.
+    enough : float
+        Where the loop stops; zero for a method that says so itself.
     """
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         self.problem, self.is_watched = problem, is_watched
         self.has_fallback = options.has_fallback
-        self.target = target_gap(problem, options.tol)
+        self.target = self.enough = target_gap(problem, options.tol)
         self.strength = float(np.max(problem.penalty.curvature))
         n = problem.n_samples
         self.weights = np.ones(n) if problem.weights is None else problem.weights
@@ -296,6 +298,10 @@ class DualIteration(Iteration):
     def known_scores(self) -> Array | None:
         """The scores of the coefficients as they are, if they are known."""
         return None
+
+    @abstractmethod
+    def dual(self) -> Array:
+        """The derivatives u of the losses that the dual variables stand for, of shape (n, 1)."""
 
     @abstractmethod
     def certify(self) -> Certificate:

@@ -30,8 +30,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.duality import certify_dual
+from trueline.certificates.duality import certify_dual, certify_duality
 from trueline.design import AugmentedDesign
+from trueline.numerics.blas import run_strands
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import (
@@ -45,7 +46,11 @@ from trueline.solvers.base import (
     Solver,
     run,
 )
-from trueline.solvers.dual_coordinate_ascent.box import SMALL, BoxIteration
+from trueline.solvers.dual_coordinate_ascent.box import (
+    SMALL,
+    BoxIteration,
+    trial_sweeps,
+)
 from trueline.solvers.dual_coordinate_ascent.logistic import LogisticIteration
 from trueline.solvers.dual_coordinate_ascent.rows import (
     DualIteration,
@@ -56,7 +61,7 @@ from trueline.solvers.dual_coordinate_ascent.rows import (
     with_constant,
 )
 from trueline.solvers.iterative import target_gap
-from trueline.solvers.transformed import is_separable, solve_one_by_one
+from trueline.solvers.transformed import only, options_for
 
 __all__ = ["BalancedDualAscent", "ClassDualAscent", "DualCoordinateAscent", "LogisticDualAscent"]
 
@@ -88,8 +93,8 @@ class DualCoordinateAscent(Solver):
     def _refuses_penalty(self, facts: Facts) -> str | None:
         if not facts.has_one_strength:
             return "needs one positive strength"
-        if facts.k > 1 and (facts.is_smooth or facts.d <= _MANY_COLUMNS):
-            return "needs one target"
+        if facts.k > 1 and not facts.is_sparse and (facts.is_smooth or facts.d <= _MANY_COLUMNS):
+            return "needs one target or sparse rows"
         return None
 
     def cost(self, facts: Facts) -> Cost:
@@ -110,42 +115,68 @@ class DualCoordinateAscent(Solver):
             stiffness = facts.heaviness * facts.n / max(1, facts.d)
             sweeps = 6.0 + 3.5 * math.sqrt(stiffness) + 0.2 * stiffness
             return sweeps if facts.d <= facts.n else min(sweeps, 100.0)
-        # With fewer columns than rows the dual is singular, and the last digits come slowly.
-        return (100.0 if facts.is_sparse else 500.0) if facts.d > facts.n else 3000.0
+        if facts.d > facts.n:
+            return 100.0 if facts.is_sparse else 500.0
+        # With fewer columns than rows the dual is singular, and the last digits come slowly, but
+        # for targets far apart: sweeps soon tell, and hand over.
+        return trial_sweeps(facts.n, facts.d, facts.nonzeros) or 3000.0
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        if is_separable(problem):
-            return solve_one_by_one(self, problem, options, monitor)
         occurring = occurring_columns(problem)
         if occurring is not None:
             return solve_on_columns(self._solve_all, problem, occurring, options, monitor)
         return self._solve_all(problem, options, monitor)
 
     def _solve_all(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        """Solve for the coefficients of all columns."""
+        """Solve for the coefficients of all columns, target by target, and prove all together."""
+
+        def solve_for(t: int) -> tuple[DualIteration, Status, int]:
+            own = problem if problem.n_targets == 1 else only(problem, t)
+            return self._descend(own, options_for(options, t), monitor)
+
+        strand = map if monitor.is_watching or problem.n_targets == 1 else run_strands
+        found = list(strand(solve_for, range(problem.n_targets)))
+        iterations = [iteration for iteration, _, _ in found]
+        statuses = [status for _, status, _ in found]
+        if len(found) == 1:
+            certificate, scores = iterations[0].certify(), iterations[0].known_scores()
+        else:
+            W = np.hstack([iteration.coef for iteration in iterations])
+            b = np.concatenate([iteration.intercept for iteration in iterations])
+            u = np.hstack([iteration.dual() for iteration in iterations])
+            target = sum(iteration.target for iteration in iterations)
+            certificate, scores = certify_duality(problem, W, b, u, target), None
+        status = next((status for status in statuses if not status.is_final), statuses[0])
+        if certificate.gap <= sum(iteration.target for iteration in iterations):
+            status = Status.CONVERGED
+        return Solution(
+            certificate.coef,
+            certificate.intercept,
+            status,
+            self.name,
+            n_iter=max(n_iter for _, _, n_iter in found),
+            proof=certificate,
+            trace=monitor.trace,
+            notes=[f"{problem.n_targets} targets, each by itself"] if len(found) > 1 else [],
+            extra={} if scores is None else {"scores": scores},
+        )
+
+    def _descend(
+        self, problem: Problem, options: Options, monitor: Monitor
+    ) -> tuple[DualIteration, Status, int]:
+        """The multipliers of one target."""
         iteration = self.iterates(problem, options, monitor.is_watching)
         status, n_iter, _ = run(
             iteration,
             monitor,
             max_iter=options.max_iter or 10_000,
-            target_gap=iteration.target,
+            target_gap=iteration.enough,
             patience=1000,
         )
-        if status is Status.CONVERGED:
+        if status in (Status.CONVERGED, Status.SETTLED):
             iteration.refine()
-        certificate, scores = iteration.certify(), iteration.known_scores()
-        if certificate.gap <= iteration.target:
-            status = Status.CONVERGED
-        return Solution(
-            iteration.coef,
-            iteration.intercept,
-            status,
-            self.name,
-            n_iter=n_iter,
-            proof=certificate,
-            trace=monitor.trace,
-            extra={} if scores is None else {"scores": scores},
-        )
+        iteration.expose()
+        return iteration, status, n_iter
 
 
 class BalancedDualAscent(DualCoordinateAscent):

@@ -185,12 +185,15 @@ class CompressedProgram(Program):
 
 
 # Dense rows are faster where more of the matrix than this is filled, or where it is small.
-_FILLED, _SMALL = 0.3, 1_000_000
+_FILLED, _SMALL = 0.3, 100_000
 # The first width, in units of the margin; what is left of it each time; how often at most.
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
 # Of the gap asked for, what the proof may take: it allows for rounding, too. Of that, what slopes
 # may take that Newton's method leaves.
 _SHARE, _OF_SLOPES = 0.9, 1e-4
+# Where margins hold nearly everywhere the tolerance is relative to what is left of the function,
+# but for functions below this share of a constant model's.
+_LEAST_SHARE = 1e-3
 
 
 @dataclass
@@ -228,7 +231,7 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
     for number in range(problem.n_targets):
         program = CompressedProgram.of(problem, number, scale)
         start = np.append(np.zeros(problem.n_features), levels[number])
-        one = _follow(program, start, _SHARE * target / problem.n_targets)
+        one = _follow(program, start, _SHARE * target / problem.n_targets, _SHARE * tol)
         if one is None:
             return None
         found.append(one)
@@ -254,8 +257,9 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
     )
 
 
-def _follow(program: CompressedProgram, start: Array, enough: float) -> _Found | None:
-    """From one width to the next until the gap is small enough."""
+def _follow(program: CompressedProgram, start: Array, enough: float, tol: float) -> _Found | None:
+    """From one width to the next until the gap is small enough, beside the function too."""
+    constant = float((program.share * program.c) @ program.t)
     # Slopes g_j that are left add g_j^2 / (2 quad_j) to the gap.
     most = np.sqrt(_OF_SLOPES * enough / max(float((0.5 / program.quad[:-1]).sum()), 1e-290))
     smoothed = Smoothed(program, start, _WIDTH, most=float(most))
@@ -268,7 +272,9 @@ def _follow(program: CompressedProgram, start: Array, enough: float) -> _Found |
         along = solve_factored(factor_lifted(program.gram(rise)), shift)
         moved = program.scores(along)
         end = smoothed.v - gamma * along
-        if program.gap(pi, end, offset - gamma * moved) <= enough:
+        gap = program.gap(pi, end, offset - gamma * moved)
+        least = tol * (program.value(end) + constant - gap)
+        if gap <= min(enough, max(least, _LEAST_SHARE * enough)):
             return _Found(program, end, pi, np.flatnonzero(rise), smoothed.steps, gamma)
         change = gamma * (_SHRINK - 1)
         smoothed.v = smoothed.v + change * along
