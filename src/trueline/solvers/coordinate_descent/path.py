@@ -109,24 +109,30 @@ class WorkingSetPath:
         """The first restricted problem: what cannot rest at zero, and what the start brings."""
         source, terms = self.source, self._terms[0]
         w = np.clip(0.0 if start is None else start, terms.lower, terms.upper)
-        free = (terms.linear == 0) & (terms.curvature == 0)
-        needed = np.flatnonzero((w != 0) | free | source.gathers_all)
         at = source.at(np.zeros((1, 0)))
         self._record(at, 0)
-        self._add_columns(needed)
         if w.any():
-            at = source.at(w[needed][None])
+            self._open(w)
+            at = source.at(w[self._inside][None])
             self._record(at, 0)
             self._restricted.set_terms(terms)
-            self._restore(w[needed])
+            self._restore(w[self._inside])
         self._last = self.correlation
         square = float(at.residual_square[0])
-        self.present = self._point(w[needed], self.correlation, square, terms)
-        self._proposals = np.empty((0, source.n_features))
+        self.present = self._point(w[self._inside], self.correlation, square, terms)
+        self._proposals, self._proposed = np.empty((0, source.n_features)), at
         strengths = np.array([each.strength or 0.0 for each in self._terms])
         if not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all():
             curvatures = np.array([each.same_curvature for each in self._terms])
-            self._proposals = source.proposals(strengths, curvatures)
+            self._proposals, self._proposed = source.proposals(strengths, curvatures)
+        if not w.any() and not len(self._proposals):
+            self._open(w)
+
+    def _open(self, w: Array) -> None:
+        """Let in what cannot rest at zero, and what is not at rest."""
+        terms = self._terms[0]
+        free = (terms.linear == 0) & (terms.curvature == 0)
+        self._add_columns(np.flatnonzero((w != 0) | free | self.source.gathers_all))
 
     @property
     def proposed(self) -> int:
@@ -160,8 +166,8 @@ class WorkingSetPath:
 
     def _take_proposals(self) -> None:
         """Confirm the solutions that were proposed; from the first bad one they go."""
-        W, inside = self._proposals, self._inside
-        at, terms = self.source.at(W[:, inside]), self._terms[: len(W)]
+        W, at = self._proposals, self._proposed
+        terms = self._terms[: len(W)]
         limits = np.maximum(self._tolerances[: len(W)], _ROUNDING) * self.source.scale
         gaps, objectives = _free_gaps(W, at, terms)
         good = len(W) if (gaps <= limits).all() else int(np.argmin(gaps <= limits))
@@ -176,7 +182,9 @@ class WorkingSetPath:
                 self._before, self._last = self._last, self.correlation
         if good:
             self.present = self.points[-1]
-        self._restore(W[min(good, len(W) - 1), inside])
+        if not self.is_done:
+            self._open(np.zeros(self.source.n_features))
+            self._restore(W[min(good, len(W) - 1), self._inside])
 
     def _threshold(self, place: int) -> float:
         """Smaller correlations matter neither now nor for the penalty at this place."""

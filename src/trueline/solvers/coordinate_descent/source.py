@@ -80,12 +80,13 @@ class Source(ABC):
         Correlations that are certain to be below the threshold may be given as zero.
         """
 
-    def proposals(self, strengths: Array, curvatures: Array) -> Array:
+    def proposals(self, strengths: Array, curvatures: Array) -> tuple[Array, At]:
         """Coefficients that may be solutions at the first of some strengths, one row each.
 
-        The strengths, of absolute values and squares, are without bounds; the first decrease.
+        The strengths, of absolute values and squares, are without bounds; the first decrease. With
+        the coefficients comes what is known there.
         """
-        return np.empty((0, self.n_features))
+        return np.empty((0, self.n_features)), self.at(np.zeros((0, 0)))
 
 
 class RowsSource(Source):
@@ -176,8 +177,9 @@ class MomentsSource(Source):
         self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
-    def proposals(self, strengths: Array, curvatures: Array) -> Array:
-        return propose(self._gram, self._cross[0], strengths, curvatures)
+    def proposals(self, strengths: Array, curvatures: Array) -> tuple[Array, At]:
+        W = propose(self._gram, self._cross[0], strengths, curvatures)
+        return W, self._at(W)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)
@@ -191,9 +193,13 @@ class MomentsSource(Source):
     def at(self, W: Array, threshold: float = 0.0) -> At:
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
-        image = full @ self._gram
+        return self._at(full)
+
+    def _at(self, W: Array) -> At:
+        """For coefficients of all columns."""
+        image = W @ self._gram
         # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
-        square = self._squares - np.einsum("tj,tj->t", full, 2 * self._cross - image)
+        square = self._squares - np.einsum("tj,tj->t", W, 2 * self._cross - image)
         return At(self._cross - image, np.maximum(square, 0.0))
 
 
@@ -267,8 +273,13 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
     """The penalty on the coefficients of one target, as arrays of shape (d,)."""
     shape = (n_features, n_targets)
     parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
-    columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
-    return Terms.of(*(np.ascontiguousarray(column) for column in columns))
+    columns = (
+        np.broadcast_to(part, shape)[:, target].astype(np.float64)
+        if np.ndim(part)
+        else np.full(n_features, part, dtype=np.float64)
+        for part in parts
+    )
+    return Terms.of(*columns)
 
 
 @dataclass(frozen=True)
