@@ -112,8 +112,8 @@ class StandardRows:
         is_copy = not design.is_sparse and (is_far or len(s) * p <= _SHORT)
         if is_copy:
             A = np.ones((len(s), p))
-            X = next(design.blocks(len(s)))[1]
-            np.subtract(X[:, kept], mean[kept], out=A[:, : len(kept)])
+            for where, X in design.blocks(len(s)):
+                np.subtract(X[:, kept], mean[kept], out=A[where, : len(kept)])
             A[:, : len(kept)] *= inverse
             design = DenseDesign(A)
         return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
