@@ -344,17 +344,23 @@ def _solve(
     """
     p = len(program.ell)
     rows = program.rows(held)
-    K = np.zeros((p + len(held),) * 2)
-    K[:p, :p] = np.diag(program.quad)
-    K[:p, p:], K[p:, :p] = rows.T, rows
     rest = program.ell + program.rmatvec(beside)
-    right = np.concatenate([-rest, program.t[held]])
-    # Solved and refined; singular where kinks repeat each other.
-    *_, x, rcond, _, _, trouble = lapack.dgesvx(K, right[:, None])
-    if not trouble and rcond > _INDEPENDENT:
-        return x[:p, 0], x[p:, 0]
+    if len(held) <= p:
+        K = np.zeros((p + len(held),) * 2)
+        K[:p, :p] = np.diag(program.quad)
+        K[:p, p:], K[p:, :p] = rows.T, rows
+        right = np.concatenate([-rest, program.t[held]])
+        # Solved and refined; singular where kinks repeat each other.
+        *_, x, rcond, _, _, trouble = lapack.dgesvx(K, right[:, None])
+        if not trouble and rcond > _INDEPENDENT:
+            return x[:p, 0], x[p:, 0]
     try:
-        v = _least_squares(K, right)[:p]
+        # Where the kinks meet, and from there along the directions N that they leave open.
+        _, sigma, Vt = np.linalg.svd(rows, full_matrices=len(held) < p)
+        N = Vt[np.count_nonzero(sigma > _RANK * sigma.max(initial=0.0)) :].T
+        v = _least_squares(rows, program.t[held])
+        slope = N.T @ (rest + program.quad * v)
+        v = v - N @ _least_squares(N.T @ (program.quad[:, None] * N), slope)
         negative_gradient = -(rest + program.quad * v)
         return v, near + _least_squares(rows.T, negative_gradient - rows.T @ near)
     except np.linalg.LinAlgError:
@@ -380,7 +386,8 @@ Indices = NDArray[np.intp]
 
 # The gap, relative to the function's size, at which the vertex is looked for; then ever smaller.
 _FIRST_TRY, _LAST_TRY = 1e-8, 1e-14
-_MOST_STEPS = 100
+# Steps; and of those that rounding leaves without effect, near the end.
+_MOST_STEPS, _IDLE = 100, 3
 
 
 @dataclass
@@ -424,21 +431,27 @@ def minimise(program: Program, start: Array, size: float) -> Minimum:
     # A perfect start would ask for a gap of nothing.
     spread = float(program.c @ np.abs(program.t - program.t.mean()))
     size = max(size, 1e-4 * spread, 1e-290)
-    while approach(method, goal * size):
+    patience = _MOST_STEPS
+    while approach(method, goal * size, patience):
         found = _exactly(program, method)
         if found is not None:
             return found
         if goal <= _LAST_TRY:
             break
-        goal *= 1e-3
+        goal, patience = goal * 1e-3, _IDLE
     at = method.at
     return Minimum(at.v, at.multipliers, False, None, at.steps)
 
 
-def approach(method: InteriorPoint, gap: float) -> bool:
-    """Steps until the gap is so small; False if rounding or too many steps ended it before."""
-    while method.gap() > gap:
-        if method.at.steps >= _MOST_STEPS:
+def approach(method: InteriorPoint, gap: float, patience: int = _MOST_STEPS) -> bool:
+    """Steps until the gap is so small; False if rounding or too many steps ended it before.
+
+    ``patience`` is how many steps in a row may leave the gap as it is.
+    """
+    best, idle = np.inf, 0
+    while (now := method.gap()) > gap:
+        best, idle = (now, 0) if now < 0.9 * best else (best, idle + 1)
+        if method.at.steps >= _MOST_STEPS or idle > patience:
             return False
         try:
             method.step()

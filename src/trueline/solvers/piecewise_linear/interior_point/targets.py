@@ -55,8 +55,9 @@ _ROUGH = 0.1
 _ANOTHER_SIDE = 0.01
 # How often such rows join before the band is given up.
 _JOINS = 6
-# Rows of the last step, for each coefficient; how often the kinks are sharpened.
-_FEW, _LEVELS = 20, 40
+# Rows of the last step, for each coefficient; how often the kinks are sharpened, and how often a
+# face with a quadratic term is tried: more kinks may meet on it than ever become clear.
+_FEW, _LEVELS, _FACES = 20, 40, 8
 # When kinks are sharp enough, in rows on their ramps: the part of the last step's rows for the
 # first step, and for each coefficient for the vertex.
 _FEW_ON_RAMPS, _ON_RAMPS = 0.25, 2
@@ -366,7 +367,7 @@ def _sharpen(smoothed: Smoothed, most: int) -> bool:
 def _vertex(smoothed: Smoothed) -> Minimum | None:
     """Sharpen the kinks until the ones that the minimum lies on are clear, and work it out."""
     program, most = smoothed.program, _ON_RAMPS * len(smoothed.v)
-    for _ in range(_LEVELS):
+    for _ in range(_LEVELS if program.is_linear else _FACES):
         if not _sharpen(smoothed, most):
             return None
         pi, rise, _ = smoothed.multipliers()
