@@ -1,11 +1,13 @@
 """Every loss of the registry obeys every law; a new loss is tested by being registered."""
 
+import numpy as np
 import pytest
 
 from trueline.checks import LOSS_LAWS
 from trueline.checks.losses import LossPoints
 from trueline.losses import (
     LOSSES,
+    EpsilonInsensitive,
     Gamma,
     Huber,
     OrderedQuantiles,
@@ -52,3 +54,12 @@ def test_an_unknown_loss_is_refused_with_the_names_that_exist(unknown):
 def test_huber_refuses_thresholds_that_are_no_thresholds(delta):
     with pytest.raises(ValueError, match="positive finite"):
         Huber(delta)
+
+
+def test_errors_that_are_not_forgiven_are_absolute_errors():
+    """One kink of twice the jump, not two kinks at the same place."""
+    wide, none = EpsilonInsensitive(epsilon=0.5), EpsilonInsensitive(epsilon=0.0)
+    y, z = np.array([0.0, 1.0, -2.0]), np.array([0.5, 1.0, 3.0])
+    np.testing.assert_array_equal(none.value(y, z), np.abs(z - y))
+    assert (none.kinks, none.jumps) == ((0.0,), (2.0,))
+    assert (wide.kinks, wide.jumps) == ((-0.5, 0.5), (1.0, 1.0))

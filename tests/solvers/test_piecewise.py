@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trueline import LinearSVC
 from trueline.design import as_design
 from trueline.losses import Absolute, EpsilonInsensitive, Loss, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -245,3 +246,13 @@ def test_the_compiled_exchanges_are_those_of_one_row_at_a_time(
     assert set(ours.kinks) == set(theirs.kinks)
     np.testing.assert_allclose(ours.v, theirs.v, atol=1e-13)
     np.testing.assert_allclose(program.slopes(ours.multipliers(), ours.v), 0.0, atol=1e-11)
+
+
+def test_a_rare_class_that_no_column_tells_apart_takes_few_steps():
+    """All rows of the other class stand at their kinks: no face is clear, and rounding ends it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 3)), rng.random(4000) < 0.03
+    model = LinearSVC(loss="hinge").fit(X, y)
+    assert model.solver_ == "interior_point"
+    assert model.n_iter_ <= 60
+    assert model.verify(X, y)

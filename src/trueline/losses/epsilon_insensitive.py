@@ -32,7 +32,7 @@ class _Insensitive(Loss):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        return (-self.epsilon, self.epsilon)
+        return (-self.epsilon, self.epsilon) if self.epsilon > 0 else (0.0,)
 
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
@@ -72,7 +72,7 @@ class EpsilonInsensitive(_Insensitive):
 
     @property
     def jumps(self) -> tuple[float, ...]:
-        return (1.0, 1.0)
+        return (1.0, 1.0) if self.epsilon > 0 else (2.0,)
 
     @property
     def curvature_bound(self) -> float:
