@@ -250,7 +250,7 @@ def test_the_compiled_exchanges_are_those_of_one_row_at_a_time(
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rows_that_meet_at_one_kink_take_few_steps(seed):
-    """All rows of the frequent class stand at their kinks: no face is clear, and rounding ends it."""
+    """All rows of the frequent class stand at their kinks: no face is clear, rounding ends it."""
     rng = np.random.default_rng(seed)
     group, Z = rng.random(4000) < 0.3, rng.normal(size=(4000, 2))
     X = np.column_stack([Z, group, ~group]).astype(float)
