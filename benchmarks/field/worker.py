@@ -61,7 +61,7 @@ def _pair(ours: Any, theirs: Any, data: DataSet) -> dict[str, Any]:
     row["certificate"] = _seconds(lambda: getattr(ours, "certificate_", None))
     verdict: list[Any] = []
     row["verify"] = _seconds(lambda: verdict.append(ours.verify(X, y)))
-    row["verified"] = bool(verdict[0])
+    row["verified"], row["is_conditional"] = bool(verdict[0].holds), not verdict[0]
     row["objective"], row["objective_theirs"] = objective(ours, X, y), objective(theirs, X, y)
     row["agreement"] = _agreement(ours, theirs, data)
     return row

@@ -132,6 +132,8 @@ def _complaints(row: dict[str, Any]) -> list[str]:
     said = []
     if not row["verified"]:
         said.append("not verified")
+    elif row.get("is_conditional"):
+        said.append("proven under a condition")
     ours, theirs = row["objective"], row["objective_theirs"]
     if ours is not None and ours > theirs + 1e-9 * abs(theirs):
         said.append(f"objective {ours:.12g}, scikit-learn {theirs:.12g}")

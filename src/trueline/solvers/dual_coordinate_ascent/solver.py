@@ -119,7 +119,8 @@ class DualCoordinateAscent(Solver):
             return 100.0 if facts.is_sparse else 500.0
         # With fewer columns than rows the dual is singular, and the last digits come slowly, but
         # for targets far apart: sweeps soon tell, and hand over.
-        return trial_sweeps(facts.n, facts.d, facts.nonzeros) or 3000.0
+        trial = 0.0 if facts.is_smooth else trial_sweeps(facts.n, facts.d, facts.nonzeros)
+        return trial or 3000.0
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         occurring = occurring_columns(problem)
