@@ -94,7 +94,7 @@ def test_a_wrong_proposal_is_found_out(monkeypatch):
     def wrong(self, levels, curvatures):
         W = propose(self._gram, self._cross[0], levels, curvatures)
         W[12] *= 1.01
-        return W
+        return W, self._at(W)
 
     monkeypatch.setattr(MomentsSource, "proposals", wrong)
     again = lasso_path(X, y, alphas=alphas, tol=1e-8)[1]
