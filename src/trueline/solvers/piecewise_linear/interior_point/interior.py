@@ -359,8 +359,9 @@ def _solve(
         _, sigma, Vt = np.linalg.svd(rows, full_matrices=len(held) < p)
         N = Vt[np.count_nonzero(sigma > _RANK * sigma.max(initial=0.0)) :].T
         v = _least_squares(rows, program.t[held])
-        slope = N.T @ (rest + program.quad * v)
-        v = v - N @ _least_squares(N.T @ (program.quad[:, None] * N), slope)
+        if N.size:
+            slope = N.T @ (rest + program.quad * v)
+            v = v - N @ _least_squares(N.T @ (program.quad[:, None] * N), slope)
         negative_gradient = -(rest + program.quad * v)
         return v, near + _least_squares(rows.T, negative_gradient - rows.T @ near)
     except np.linalg.LinAlgError:
@@ -369,7 +370,7 @@ def _solve(
 
 def _least_squares(M: Array, right: Array) -> Array:
     """The shortest solution, refined once; by elimination where the matrix is clearly regular."""
-    if M.shape[0] == M.shape[1]:
+    if M.shape[0] == M.shape[1] > 0:
         lu, swaps, _ = lapack.dgetrf(M)
         if lapack.dgecon(lu, np.linalg.norm(M, 1))[0] > _REGULAR:
             solved: Array = lapack.dgetrs(lu, swaps, right)[0]
