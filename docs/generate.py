@@ -218,9 +218,33 @@ def engines() -> str:
     return table(header, rows, widths="26 14 16 14 30")
 
 
+def lecture_words() -> str:
+    """The words of lectures, as a definition list."""
+    from trueline.terms import terms
+
+    def line(label: str, text: str) -> str:
+        return f"   | {label}{text}\n" if text else ""
+
+    def entry(term: Any) -> str:
+        code = [f"``{part}``" if part else "" for part in (term.formula, term.call, term.picture)]
+        return (
+            f"**{term.name}**\n"
+            + line("", term.definition)
+            + line("Formula: ", code[0])
+            + line("Call: ", code[1])
+            + line("Picture: ", code[2])
+            + line("Page: ", term.page and f":doc:`{term.page}`")
+            + line("Also called: ", ", ".join(term.aliases))
+            + line("See: ", ", ".join(term.see))
+        )
+
+    return "\n".join(entry(term) for term in terms())
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "engines.txt": engines,
     "algorithms.txt": algorithms,
+    "lecture_words.txt": lecture_words,
     "matrix.txt": solver_matrix,
     "ridge_solvers.txt": ridge_solvers,
     "signatures.txt": signatures,

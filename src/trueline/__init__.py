@@ -93,6 +93,7 @@ _HOMES = {
     "design_matrix": "trueline.features.tables.transformer",
     "enet_path": "trueline.estimators.sparse.paths",
     "formula": "trueline.features.formula",
+    "glossary": "trueline.terms",
     "lasso_path": "trueline.estimators.sparse.paths",
     "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
@@ -188,6 +189,7 @@ __all__ = [
     "design_matrix",
     "enet_path",
     "formula",
+    "glossary",
     "lasso_path",
     "learning_curve",
     "load",
@@ -288,6 +290,7 @@ if TYPE_CHECKING:
     from trueline.persistence import load, save
     from trueline.separation.margin import MaximumMargin
     from trueline.separation.separate import Separability
+    from trueline.terms import glossary
 
 
 def __getattr__(name: str) -> Any:

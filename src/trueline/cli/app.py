@@ -309,3 +309,20 @@ def warm(
     from trueline.cli.warming import run_warm
 
     run_warm(into)
+
+
+@app.command("help")
+@_guarded
+def help_on(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORD...", help="For example: weight decay.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """What a word of a lecture means, and the call that does it; all words if none is given."""
+    from trueline.terms import glossary, terms
+
+    if words:
+        typer.echo(glossary(" ".join(words)))
+    else:
+        typer.echo("\n".join(term.name for term in terms()))
