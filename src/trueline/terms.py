@@ -103,9 +103,7 @@ def glossary(word: str) -> Term:
     if found is None:
         near = get_close_matches(_plain(word), known, n=5, cutoff=0.5)
         names = list(dict.fromkeys(known[one].name for one in near))
-        advice = (
-            f"Did you mean {', '.join(names)}?" if names else "trueline.terms.terms() lists all."
-        )
+        advice = f"Did you mean {', '.join(names)}?" if names else "trueline help lists all."
         raise ValueError(f"{word!r} is not in the glossary. {advice}")
     return found
 
