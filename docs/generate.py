@@ -241,10 +241,29 @@ def lecture_words() -> str:
     return "\n".join(entry(term) for term in terms())
 
 
+def loss_properties() -> str:
+    """Loss -> convex, strictly convex, differentiable, Lipschitz, above the 0-1 loss."""
+    from trueline import losses
+
+    def row(loss: Any) -> list[str]:
+        own = loss.properties
+        answers = (own.is_convex, own.is_strictly_convex, own.is_differentiable)
+        numbers = (own.lipschitz, own.mistake_factor)
+        shown = [f"{v:.4g}" if v < float("inf") else "none" for v in numbers]
+        formula = f"``{loss.formula}``"
+        return [repr(loss), formula, *("yes" if v else "no" for v in answers), *shown]
+
+    listed = [kind() for kind in losses.LOSSES.values()]
+    listed += [losses.Softmax(), losses.CrammerSinger(), losses.ZeroOne()]
+    header = ["loss", "formula", "convex", "strictly", "differentiable", "Lipschitz", "factor"]
+    return table(header, [row(loss) for loss in listed])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "engines.txt": engines,
     "algorithms.txt": algorithms,
     "lecture_words.txt": lecture_words,
+    "loss_properties.txt": loss_properties,
     "matrix.txt": solver_matrix,
     "ridge_solvers.txt": ridge_solvers,
     "signatures.txt": signatures,

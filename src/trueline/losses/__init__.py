@@ -4,7 +4,7 @@ In: scores and targets. Out: values, derivatives, curvatures, conjugates, and wh
 (``capabilities``), from which the pairing with solvers follows.
 """
 
-from trueline.losses.base import Loss
+from trueline.losses.base import Loss, LossProperties
 from trueline.losses.deviance import Gamma, LocalDeviance, Poisson, Tweedie
 from trueline.losses.epsilon_insensitive import (
     EpsilonInsensitive,
@@ -28,6 +28,7 @@ __all__ = [
     "LocalDeviance",
     "Logistic",
     "Loss",
+    "LossProperties",
     "OrderedQuantiles",
     "MaximumError",
     "Poisson",

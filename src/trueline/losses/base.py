@@ -12,14 +12,38 @@ else. What solvers may rely on is declared as data (``capabilities``), never dis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "LossProperties"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LossProperties:
+    """What a lecture asks of a loss.
+
+    Attributes
+    ----------
+    is_convex, is_strictly_convex, is_differentiable : bool
+        In the scores of a row.
+    lipschitz : float
+        The smallest L with abs(l(a) - l(b)) <= L abs(a - b) for a change of one score; ``inf`` if
+        there is none.
+    mistake_factor : float
+        The smallest c such that c times the loss is at least the 0-1 loss; ``inf`` if there is
+        none, as for losses of residuals.
+    """
+
+    is_convex: bool
+    is_strictly_convex: bool
+    is_differentiable: bool
+    lipschitz: float
+    mistake_factor: float
 
 
 class Loss(ABC):
@@ -54,7 +78,8 @@ class Loss(ABC):
           side: :meth:`least_margin` inverts it;
         - ``"nonconvex"``: no convex function after all: proofs are about neighbourhoods;
         - ``"self_concordant"``: a change e of the scores of a row leaves at least the factor
-          exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e)).
+          exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e));
+        - ``"strictly_convex"``: below its chords, not on them.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -71,6 +96,33 @@ class Loss(ABC):
     def compiled(self) -> int:
         """The number of the loss in :mod:`trueline.losses.logistic`; zero if it is not there."""
         return 0
+
+    @property
+    def properties(self) -> LossProperties:
+        """Whether the loss is convex, differentiable, Lipschitz, and above the 0-1 loss.
+
+        Examples
+        --------
+        >>> from trueline.losses import Hinge, Squared
+        >>> Squared().properties.lipschitz
+        inf
+        >>> Hinge().properties.mistake_factor
+        1.0
+        """
+        able = self.capabilities
+        least = self.least_at_mistake
+        return LossProperties(
+            is_convex="nonconvex" not in able,
+            is_strictly_convex="strictly_convex" in able,
+            is_differentiable=bool(able & {"smooth", "curvature"}),
+            lipschitz=self.slope_bound,
+            mistake_factor=1.0 / least if least > 0 else np.inf,
+        )
+
+    @property
+    def least_at_mistake(self) -> float:
+        """The least loss of a row on the wrong side or on the boundary; zero without sides."""
+        return 0.0
 
     def of_target(self, number: int) -> Loss:
         """The loss of one target, for losses that differ between targets."""

@@ -103,7 +103,7 @@ class LogDeviance(Loss):
     """Half a deviance as a function of the logarithm of the mean, variance ~ mean^power."""
 
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"curvature", "bend", "conjugate", "log_link", "self_concordant"}
+        {"curvature", "bend", "conjugate", "log_link", "self_concordant", "strictly_convex"}
     )
 
     @property

@@ -83,6 +83,10 @@ class _HingeLike(Loss):
         """The larger factor."""
         return max(1.0, float(np.max(self.positive)))
 
+    @property
+    def least_at_mistake(self) -> float:
+        return min(1.0, float(np.min(self.positive)))  # where the score is zero
+
     def _factor(self, y: Array) -> Any:
         """c of every row."""
         if self.positive == 1.0:
@@ -257,6 +261,10 @@ class HardMargin(Loss):
     def curvature_bound(self) -> float:
         return np.inf
 
+    @property
+    def least_at_mistake(self) -> float:
+        return np.inf
+
     def check_target(self, y: Array) -> None:
         if not (np.abs(y) == 1).all():
             raise ValueError("The hard margin is about labels -1 and +1.")
@@ -301,6 +309,10 @@ class CrammerSinger(Loss):
     @property
     def curvature_bound(self) -> float:
         return np.inf
+
+    @property
+    def least_at_mistake(self) -> float:
+        return 1.0  # where another score is as large as the own
 
     @property
     def slope_bound(self) -> float:
@@ -356,11 +368,15 @@ class ZeroOne(Loss):
 
     name: ClassVar[str] = "zero_one"
     formula: ClassVar[str] = "1 if y z <= 0"
-    capabilities: ClassVar[frozenset[str]] = frozenset()
+    capabilities: ClassVar[frozenset[str]] = frozenset({"nonconvex"})
 
     @property
     def curvature_bound(self) -> float:
         return np.inf
+
+    @property
+    def least_at_mistake(self) -> float:
+        return 1.0
 
     def check_target(self, y: Array) -> None:
         if not np.isin(y, (-1.0, 1.0)).all():

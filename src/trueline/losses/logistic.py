@@ -62,7 +62,16 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     formula: ClassVar[str] = "log(1 + exp(-y_i z_i))"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "conjugate", "dual_entropy", "margins", "bend", "self_concordant"}
+        {
+            "smooth",
+            "curvature",
+            "conjugate",
+            "dual_entropy",
+            "margins",
+            "bend",
+            "self_concordant",
+            "strictly_convex",
+        }
     )
 
     @property
@@ -72,6 +81,10 @@ class Logistic(Loss):
     @property
     def curvature_bound(self) -> float:
         return 0.25
+
+    @property
+    def least_at_mistake(self) -> float:
+        return float(np.log(2.0))  # at equal scores
 
     @property
     def slope_bound(self) -> float:
@@ -148,6 +161,10 @@ class Softmax(Loss):
     @property
     def curvature_bound(self) -> float:
         return 0.5
+
+    @property
+    def least_at_mistake(self) -> float:
+        return float(np.log(2.0))  # at equal scores
 
     @property
     def slope_bound(self) -> float:

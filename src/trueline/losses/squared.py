@@ -45,7 +45,7 @@ class Squared(Loss):
     name: ClassVar[str] = "squared"
     formula: ClassVar[str] = "1/2 (z - y)^2"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "quadratic", "conjugate", "dual_box"}
+        {"smooth", "curvature", "quadratic", "conjugate", "dual_box", "strictly_convex"}
     )
 
     @property
