@@ -7,7 +7,7 @@ is drawn (``pip install 'trueline[plot]'``).
 ================  ==================================================================================
 module            draws
 ================  ==================================================================================
-``trace``         objective and gap along the iterations
+``trace``         objective and gap along the iterations; the way of a descent
 ``coefficients``  coefficients as bars; those of every class as a map or as images
 ``predictions``   predictions against the truth, and which classes are taken for which
 ``path``          coefficients, and errors on held-out rows, against the strength of a penalty
@@ -59,7 +59,7 @@ from trueline.plots.posterior import (
 )
 from trueline.plots.predictions import ConfusionDisplay, FitDisplay, plot_confusion, plot_fit
 from trueline.plots.scores import ComparisonDisplay, ComplexityDisplay
-from trueline.plots.trace import TraceDisplay, plot_trace
+from trueline.plots.trace import DescentDisplay, TraceDisplay, plot_descent, plot_trace
 
 __all__ = [
     "AlternationDisplay",
@@ -70,6 +70,7 @@ __all__ = [
     "ComparisonDisplay",
     "ComplexityDisplay",
     "ConfusionDisplay",
+    "DescentDisplay",
     "FitDisplay",
     "LengthScaleDisplay",
     "LossDisplay",
@@ -91,6 +92,7 @@ __all__ = [
     "plot_coefficients",
     "plot_confusion",
     "plot_cv_curve",
+    "plot_descent",
     "plot_fit",
     "plot_length_scales",
     "plot_losses",
