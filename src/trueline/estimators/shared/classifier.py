@@ -423,6 +423,13 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- what is known afterwards ---------------------------------------------------------------
 
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        if not self._lacks_classes:
+            return G, g
+        every = np.zeros((len(G), len(self.classes_))), np.zeros(len(self.classes_))
+        every[0][:, self._present], every[1][self._present] = G, g
+        return every
+
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
         weights = None
