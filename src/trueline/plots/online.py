@@ -89,8 +89,7 @@ class MistakeDisplay(Display):
             getattr(estimator, "records_", None),
             getattr(estimator, "progress_", None),
         )
-        is_of_stream = progress is not None and not hasattr(estimator, "certificate_")
-        if is_of_stream:
+        if progress is not None and not hasattr(estimator, "certificate_"):  # after a stream
             rows, mistakes = np.reshape(progress.blocks, (-1, 2)).T
             positions = np.repeat(rows, np.diff(mistakes, prepend=0))
             return cls(positions, progress.rows).plot(**arguments)
@@ -150,8 +149,8 @@ class MistakeDisplay(Display):
     def _epochs(self, ax: Any) -> None:
         if self.epochs is None or not np.size(self.epochs):
             raise ValueError(
-                "There are no counts per pass to draw: variant='textbook' and streams make no passes. "
-                "Leave show='cumulative', or take plot_trace of a fit with trace=True."
+                "There are no counts per pass to draw: variant='textbook' and streams make "
+                "none. Leave show='cumulative', or take plot_trace of a fit with trace=True."
             )
         counts = np.asarray(self.epochs, dtype=float)
         passes = np.arange(1, len(counts) + 1)
