@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from trueline import SVC, LinearRegressor, LogisticRegression, Perceptron
-from trueline.plots import plot_boundary, plot_descent, plot_mistakes, plot_trace
+from trueline.losses import Absolute, Hinge, Logistic, PerceptronLoss, Quantile, Squared, ZeroOne
+from trueline.plots import plot_boundary, plot_descent, plot_losses, plot_mistakes, plot_trace
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -144,6 +145,41 @@ def test_mistakes_of_a_stream():
     assert (rows[-1], counts[-1]) == (40, model.progress_.mistakes)
     for seen, mistakes in model.progress_.blocks:
         assert counts[rows <= seen].max() == mistakes
+
+
+# --- losses -------------------------------------------------------------------------------------
+
+
+def test_the_legend_answers_what_a_lecture_asks_of_a_loss():
+    display = plot_losses(
+        {"p": PerceptronLoss(), "h": Hinge(), "l": Logistic(), "z": ZeroOne()}, properties=True
+    )
+    assert labels_of(display.ax_[0]) == [
+        "p: convex, corner, Lipschitz 1",
+        "h: convex, corner, Lipschitz 1, l above 0-1",
+        "l: strictly convex, differentiable, Lipschitz 1, 1.44 l above 0-1",  # 1 / log 2
+        "z: not convex, not Lipschitz, l above 0-1",
+    ]
+
+
+def test_at_a_corner_all_subgradients_are_drawn():
+    slopes = plot_losses({"q": Quantile(0.8), "p": Absolute()}).ax_[1]
+    dotted = [
+        line.get_xydata().tolist() for line in slopes.get_lines() if line.get_linestyle() == ":"
+    ]
+    # Of z - y: 0.2 above zero and -0.8 below; the absolute error 1 and -1.
+    assert_allclose(dotted, [[[0, -0.8], [0, 0.2]], [[0, -1], [0, 1]]])
+
+
+def test_losses_of_labels_are_drawn_against_the_margin():
+    value, slope = plot_losses({"p": PerceptronLoss(), "h": Hinge()}).ax_
+    assert value.get_xlabel() == slope.get_xlabel() == "margin $y z$"
+    margin, height = value.get_lines()[0].get_data()
+    seen = np.isfinite(height)
+    assert_allclose(height[seen], np.maximum(0, -margin[seen]), atol=1e-8)
+    assert "0-1" in labels_of(value)
+    with pytest.raises(ValueError, match="not drawn in one picture"):
+        plot_losses({"h": Hinge(), "s": Squared()})
 
 
 # --- titles and few rows ------------------------------------------------------------------------
