@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
@@ -30,7 +29,13 @@ from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
-from trueline.estimators.shared.validation import checked_rows, numeric_target
+from trueline.estimators.shared.validation import (
+    checked_rows,
+    numeric_target,
+    refuse_nonfinite,
+    takes_batches,
+    unpacked,
+)
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
@@ -265,6 +270,7 @@ class GeneralizedLinearRegressor(
         return self._stated(part, own[present], weights[present], shift), X, y
 
     @fit_with_callbacks
+    @takes_batches
     def fit(
         self,
         X: Any,
@@ -309,7 +315,7 @@ class GeneralizedLinearRegressor(
     def _run(self, task: Task) -> Solution:
         if "nonconvex" not in task.problem.loss.capabilities:
             return super()._run(task)
-        assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
+        refuse_nonfinite(task.X, type(self).__name__)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
             solution = solve_locally(task.problem, task.options, task.monitor)
@@ -342,7 +348,7 @@ class GeneralizedLinearRegressor(
     def verify(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         offset: Any = None,
@@ -361,6 +367,7 @@ class GeneralizedLinearRegressor(
         verification : Verification
             True in a boolean context if every claim holds.
         """
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         certificate = replace(self.certificate_, reading=None)
         try:
             data = self._verified_data(X, y, sample_weight, offset, exposure)
