@@ -477,13 +477,17 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        certificate = self.certificate_
-        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
 
-    def _tied(self, verification: Verification) -> Verification:
+        def check() -> Verification:
+            certificate = self.certificate_
+            return verify(certificate, *certificate.read(X, y, sample_weight))
+
+        return self._tied(check)
+
+    def _tied(self, check: Callable[[], Verification]) -> Verification:
         """The outcome, which fails as well if hyperparameters were changed after the fit."""
-        before = getattr(self, "_as_fitted", {})
-        return tied(before, chosen_by(self), verification)
+        check_is_fitted(self)
+        return tied(getattr(self, "_as_fitted", {}), chosen_by(self), check)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""
