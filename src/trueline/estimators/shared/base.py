@@ -312,7 +312,9 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 raise
             return task.run_scaled()
         found = solution.moments
-        if found is None or found.is_ordinary() or exponents_of(problem) is None:
+        # Who took over from the chosen solver was told nothing of its sums of squares.
+        tells = found is None and solution.solver == task.plan.chosen
+        if tells or (found and found.is_ordinary()) or exponents_of(problem) is None:
             return solution
         return task.run_scaled()
 
