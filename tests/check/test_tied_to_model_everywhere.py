@@ -55,6 +55,7 @@ def _changed(value):
         yield 1.01 * value
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_that_changes_predictions_goes_unnoticed(name):
     model, target = MODELS[name]
