@@ -373,7 +373,7 @@ class GeneralizedLinearRegressor(
             data = self._verified_data(X, y, sample_weight, offset, exposure)
         except ValueError as error:
             return Verification((Check("data fit the model", "yes", str(error), False),))
-        return self._tied(certificate.verify(*data))
+        return self._tied(lambda: certificate.verify(*data))
 
     def explain(
         self,
