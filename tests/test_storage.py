@@ -1,4 +1,4 @@
-"""A matrix is stored as its numbers suggest: dense dummies as sparse, small sparse data as dense."""
+"""Dense dummies are stored as sparse rows, small sparse data as a dense array."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,8 @@ def test_entries_are_the_same(order, dtype):
     X = dummies(order=order)[0].astype(dtype)
     X[3, 5], X[7, 11] = -2.5, np.nan
     design = as_suitable_design(X)
-    assert design.is_sparse and design.is_converted
+    assert design.is_sparse
+    assert design.is_converted
     assert design.dtype == dtype
     np.testing.assert_array_equal(design.toarray(), X)
     np.testing.assert_array_equal(design.X.toarray(), X)
