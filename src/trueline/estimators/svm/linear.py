@@ -60,8 +60,8 @@ class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, Linear
         Accepted as in scikit-learn; the planner decides how to get to the same answer.
     tol : float, default=1e-4
         For iterative solvers: the gap to prove is ``1e-5 tol`` of the objective of w = 0,
-        ``tol / 100`` of it with ``loss="hinge"`` and ``tol ** 2`` with ``penalty="l1"``. Descent along the dual stops at that share of its
-        own objective, where that is smaller.
+        ``tol / 100`` of it with ``loss="hinge"`` and ``tol ** 2`` with ``penalty="l1"``. Descent
+        along the dual stops at that share of its own objective, where that is smaller.
     C : float, default=1.0
         Strength of the loss: the smaller, the stronger the penalty. ``np.inf`` is the hard margin:
         every row on its margin or beyond, with the largest margin possible; an error proves it
