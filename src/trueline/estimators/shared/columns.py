@@ -98,6 +98,10 @@ class ConstantColumn(Host):
         W, b = super()._coefficients()
         return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
 
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        G, g = (G[:-1], G[-1] / self.intercept_scaling) if self._penalises_intercept else (G, g)
+        return super()._gradient_of_given(G, g)
+
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, where the certificate is about it."""
         return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
