@@ -380,9 +380,9 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:
     """Whether X and y are what every check would leave as they are.
 
-    These are float64 rows, dense or compressed, and as many finite real targets or labels. Half of
-    the time of a small fit would go into finding that out through the general checks. Whether X is
-    finite is left to the fit.
+    These are float64 rows, dense or compressed, and as many finite or whole targets, or labels.
+    Half of the time of a small fit would go into finding that out through the general checks.
+    Whether X is finite is left to the fit.
     """
     if type(X) is not np.ndarray and not (sp.issparse(X) and X.format in ("csr", "csc")):
         return False
@@ -392,7 +392,8 @@ def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:
         return False
     if of_labels:
         return y.ndim == 1 and are_labels(y)
-    return y.dtype == np.float64 and bool(np.isfinite(y).all())
+    # Whole numbers are as common as targets; they are finite.
+    return y.dtype.kind in "iu" or (y.dtype == np.float64 and bool(np.isfinite(y).all()))
 
 
 def are_labels(y: NDArray[Any]) -> bool:
