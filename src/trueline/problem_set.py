@@ -27,8 +27,6 @@ from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import Readable, counted
 
-__all__ = ["Member", "ProblemSet"]
-
 Array = NDArray[np.float64]
 
 

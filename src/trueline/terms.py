@@ -13,8 +13,6 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Term", "glossary", "terms"]
-
 _FILE = Path(__file__).with_name("terms.toml")
 
 

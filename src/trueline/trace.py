@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from trueline.wording import Readable, counted
 
-__all__ = ["Trace"]
-
 
 @dataclass(repr=False)
 class Trace(Readable):

@@ -25,8 +25,6 @@ from trueline.separation.separate import separate
 from trueline.table import Encoded, Table, encode, guess_task, read_table
 from trueline.wording import counted
 
-__all__ = ["Choices", "run_compare", "run_separability"]
-
 
 @dataclass(frozen=True)
 class Choices:

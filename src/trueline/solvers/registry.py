@@ -32,8 +32,6 @@ from trueline.solvers.piecewise_linear.smoothed import Smoothed
 from trueline.solvers.proximal_newton.columns import WorkingSetNewton
 from trueline.solvers.proximal_newton.gram import ProximalNewton
 
-__all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
-
 SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (

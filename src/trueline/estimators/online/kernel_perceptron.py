@@ -38,8 +38,6 @@ from trueline.online.passes import Order, Record, seed_of
 from trueline.online.perceptron_forms import dual_pass
 from trueline.wording import counted
 
-__all__ = ["KernelPerceptron"]
-
 Array = NDArray[np.float64]
 
 

@@ -22,8 +22,6 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["LinearRegression", "LinearRegressor"]
-
 Array = NDArray[np.float64]
 
 _SOLVERS = {

@@ -15,8 +15,6 @@ from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["RIDGE_SOLVERS", "Ridge", "as_given"]
-
 Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours that does the work.

@@ -13,28 +13,6 @@ from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
-__all__ = [
-    "are_labels",
-    "check_X_y",
-    "check_array",
-    "checked_rows",
-    "dense_new_rows",
-    "holds_words",
-    "is_plain",
-    "is_word",
-    "keep_columns_of",
-    "naming_columns",
-    "new_rows",
-    "no_number",
-    "numeric_target",
-    "refuse_missing",
-    "row_weights",
-    "signed_row_weights",
-    "some_folds",
-    "validate_data",
-    "without_idle_extremes",
-]
-
 Array = NDArray[np.float64]
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.

@@ -81,8 +81,6 @@ from trueline.solvers.iterative import (
 from trueline.solvers.least_squares.normal_equations import curvature_matrix
 from trueline.solvers.pending import CLAIMED, Answer
 
-__all__ = ["LSMR", "ConjugateGradient", "can_shift", "has_strengths", "solve_shifted"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -29,8 +29,6 @@ from trueline.solvers.transformed import IndependentColumns, RowSpace
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["solve_concomitant"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -58,8 +58,6 @@ from trueline.solvers.transformed import (
 )
 from trueline.wording import counted
 
-__all__ = ["Newton", "gap_to_prove"]
-
 Array = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000

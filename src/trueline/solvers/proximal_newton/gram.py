@@ -71,14 +71,6 @@ from trueline.solvers.newton.dense.rows import (
 from trueline.solvers.newton.solver import constant_model, require_ordinary
 from trueline.wording import counted
 
-__all__ = [
-    "ProximalDescent",
-    "ProximalNewton",
-    "proximal_start",
-    "settled_multipliers",
-    "standard_terms",
-]
-
 Array = NDArray[np.float64]
 
 # Models are never quite flat: of dependent columns, and where no row bends.

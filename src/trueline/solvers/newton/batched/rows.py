@@ -21,8 +21,6 @@ from trueline.design import Design
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
 
-__all__ = ["Batch", "SharedRows"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

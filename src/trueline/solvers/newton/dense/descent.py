@@ -60,20 +60,6 @@ from trueline.solvers.newton.dense.rows import (
 )
 from trueline.wording import counted
 
-__all__ = [
-    "Descent",
-    "Factor",
-    "Steps",
-    "approach",
-    "best_levels",
-    "better_by_curvature",
-    "continuation_notes",
-    "curvature_basis",
-    "run_steps",
-    "sample_tells",
-    "starting_point",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -31,8 +31,6 @@ from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 
-__all__ = ["Profile", "best_scale", "fit_exactly", "start_profile"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
