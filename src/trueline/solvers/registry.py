@@ -20,7 +20,7 @@ from trueline.solvers.first_order.proximal_gradient import GradientDescent, Prox
 from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
 from trueline.solvers.least_squares.active_set import ActiveSet
 from trueline.solvers.least_squares.cholesky import Cholesky
-from trueline.solvers.least_squares.krylov import LSMR, ConjugateGradient
+from trueline.solvers.least_squares.krylov import ConjugateGradient
 from trueline.solvers.least_squares.qr import QR, SVD
 from trueline.solvers.least_squares.spectrum import Kernel
 from trueline.solvers.newton.cg.solver import NewtonCG
@@ -40,7 +40,6 @@ SOLVERS: dict[str, Solver] = {
         SVD(),
         Kernel(),
         ConjugateGradient(),
-        LSMR(),
         ActiveSet(),
         GramDescent(),
         CoordinateDescent(),

@@ -29,7 +29,6 @@ _SOLVERS = {
     "cholesky",
     "qr",
     "svd",
-    "lsmr",
     "conjugate_gradient",
     "gradient_descent",
     "stochastic_gradient",
@@ -66,7 +65,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     positive : bool, default=False
         Keep all coefficients at or above zero.
     solver : str, default="auto"
-        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "lsmr",
+        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd",
         "conjugate_gradient", and the textbook forms "gradient_descent", "stochastic_gradient",
         "mini_batch".
 
