@@ -43,8 +43,6 @@ from trueline.design import Design
 from trueline.numerics.precision import two_sum
 from trueline.wording import Readable
 
-__all__ = ["Moments", "SharedMoments"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

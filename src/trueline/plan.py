@@ -8,8 +8,6 @@ from trueline.solvers.base import Cost, Facts
 from trueline.solvers.registry import SOLVERS
 from trueline.wording import Readable, counted
 
-__all__ = ["Candidate", "Plan"]
-
 
 @dataclass(frozen=True)
 class Candidate:

@@ -50,19 +50,6 @@ from trueline.numerics.jit import kernel
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 
-__all__ = [
-    "DualPoint",
-    "add_stretches",
-    "certify_dual",
-    "certify_duality",
-    "certify_ordered",
-    "dual_point",
-    "duality_gap",
-    "intercept_radius",
-    "pull_rows",
-    "size_of_targets",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

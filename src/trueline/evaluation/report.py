@@ -27,8 +27,6 @@ from trueline.errors import require
 from trueline.evaluation.grid_search import GridScores
 from trueline.wording import Readable
 
-__all__ = ["Comparison", "Entry", "PairedTest", "holm", "paired_test"]
-
 Array = NDArray[np.float64]
 
 # Targets that were measured are not predicted to so many digits.

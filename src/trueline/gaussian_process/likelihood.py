@@ -36,8 +36,6 @@ from trueline.gaussian_process.covariance import covariance, gradients
 from trueline.gaussian_process.structure import Structure
 from trueline.numerics.blas import single_threaded_blas
 
-__all__ = ["Likelihood", "generic_likelihood", "repeated_rows", "warn_of_contradictions"]
-
 Array = NDArray[np.float64]
 
 _SMALL = 400

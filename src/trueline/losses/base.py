@@ -18,8 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Loss", "LossProperties"]
-
 Array = NDArray[np.float64]
 
 

@@ -22,8 +22,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NoPenalty", "Penalty", "check_strength"]
-
 Array = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import COLOURS, GREY, Array, Display, axes, legend, some_rows, tidy
 
-__all__ = ["AlternationDisplay", "QuantileFanDisplay", "plot_alternation", "plot_quantile_fan"]
-
 _GRID = 200
 
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from trueline.plots.style import COLOURS, GREY, MARKERS, Array, Display, axes, check_choice, tidy
 from trueline.plots.views import View, choose_view
 
-__all__ = ["BoundaryDisplay", "plot_boundary"]
-
 # Probabilities along which lines are drawn.
 _LEVELS = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 

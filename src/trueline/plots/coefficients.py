@@ -23,13 +23,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = [
-    "ClassCoefficientDisplay",
-    "CoefficientDisplay",
-    "plot_class_coefficients",
-    "plot_coefficients",
-]
-
 
 @dataclass(repr=False)
 class CoefficientDisplay(Display):

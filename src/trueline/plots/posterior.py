@@ -25,15 +25,6 @@ from trueline.plots.style import (
 )
 from trueline.wording import Readable, counted
 
-__all__ = [
-    "LengthScaleDisplay",
-    "PosteriorDisplay",
-    "ProcessDisplay",
-    "plot_length_scales",
-    "plot_posterior",
-    "plot_process",
-]
-
 _GRID = 80
 
 

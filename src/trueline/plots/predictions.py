@@ -22,8 +22,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = ["ConfusionDisplay", "FitDisplay", "plot_confusion", "plot_fit"]
-
 
 @dataclass(repr=False)
 class FitDisplay(Display):

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from trueline.plots.style import COLOURS, GREY, PALE, Display, axes, legend, tidy
 
-__all__ = ["ComparisonDisplay", "ComplexityDisplay"]
-
 
 @dataclass(repr=False)
 class ComparisonDisplay(Display):

@@ -21,8 +21,6 @@ from trueline.plots.style import (
 )
 from trueline.trace import Trace
 
-__all__ = ["TraceDisplay", "plot_trace"]
-
 
 @dataclass(repr=False)
 class TraceDisplay(Display):

@@ -36,18 +36,6 @@ from trueline.solvers.least_squares.normal_equations import (
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
 
-__all__ = [
-    "ProofSchedule",
-    "best_constant",
-    "centred_design",
-    "finish",
-    "iteration_cost",
-    "krylov_steps",
-    "largest_eigenvalue",
-    "make_prover",
-    "target_gap",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -327,12 +315,12 @@ def krylov_steps(facts: Facts) -> float:
     return min(least, 50.0 + 250.0 * squareness**2)
 
 
-def iteration_cost(facts: Facts, iterations: float, vectors: float = 6.0) -> Cost:
+def iteration_cost(facts: Facts, iterations: float) -> Cost:
     """Cost of so many iterations of two products each, with norms and proofs around them."""
     elements = 2.0 * facts.nonzeros * facts.k
     # Norms, means and the proofs at both ends are worth about five iterations.
     time = CALL + (iterations + 5.0) * iteration_seconds(facts)
     if facts.d <= _FACTOR_COLUMNS:  # the factor for the proof, as make_prover decides
         time += gram_seconds(facts) + normal_factor_seconds(facts.d, 1)
-    memory = 8.0 * vectors * (facts.n + facts.d) * facts.k
+    memory = 8.0 * 6.0 * (facts.n + facts.d) * facts.k
     return Cost(2.0 * elements * iterations, 2.0 * iterations, memory, time)

@@ -35,8 +35,6 @@ from trueline.solvers import solve_firth
 from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["LogisticRegression", "firth_plan", "require_binary", "run_firth", "warn_if_separated"]
-
 # Probabilities this close to 0 or 1 do not come from data that overlap.
 _EXTREME = 25.0
 # The verdict on data of more numbers than this is left to whoever asks for it.

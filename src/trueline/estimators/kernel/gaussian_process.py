@@ -52,8 +52,6 @@ from trueline.gaussian_process.structure import recognise
 from trueline.guard import Verdict, warn_of_gap
 from trueline.wording import counted
 
-__all__ = ["GaussianProcessRegressor"]
-
 Array = NDArray[np.float64]
 
 # Fewer rows are evaluated by the kernel itself: compiled loops would take longer to load.

@@ -46,16 +46,6 @@ from trueline.solvers import solve_locally
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = [
-    "Exposed",
-    "GammaRegressor",
-    "GeneralizedLinearRegressor",
-    "PoissonRegressor",
-    "TweedieRegressor",
-    "as_offset",
-    "expose",
-]
-
 Array = NDArray[np.float64]
 
 # Logarithms of exposures whose products with counts and weights stay far from the range's ends.

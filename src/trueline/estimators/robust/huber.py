@@ -28,8 +28,6 @@ from trueline.solvers import solve_concomitant
 from trueline.solvers.base import Facts
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["HuberRegressor"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

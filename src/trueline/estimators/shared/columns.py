@@ -14,8 +14,6 @@ from trueline.estimators.shared.base import Host
 from trueline.solution import Solution
 from trueline.solvers import orthogonal_complement
 
-__all__ = ["ColumnRank", "ConstantColumn", "require_price", "with_constant", "with_constant_column"]
-
 Array = NDArray[np.float64]
 
 

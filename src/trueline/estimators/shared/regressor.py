@@ -50,19 +50,6 @@ from trueline.problem import Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
 
-__all__ = [
-    "ActiveColumns",
-    "GaussianLikelihood",
-    "LinearRegressorBase",
-    "SingleTarget",
-    "active_columns",
-    "coupled_freedom",
-    "elastic_freedom",
-    "group_freedom",
-    "real_problem",
-    "residual_squares",
-]
-
 Array = NDArray[np.float64]
 
 

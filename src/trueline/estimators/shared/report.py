@@ -21,8 +21,6 @@ from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.wording import Readable, Text, counted
 
-__all__ = ["Certified", "Explained", "Explanation", "in_given_terms", "verify"]
-
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Readable):

@@ -17,32 +17,6 @@ from sklearn.utils import validation
 from trueline.design import Design
 from trueline.streams import Batches
 
-__all__ = [
-    "are_labels",
-    "check_X_y",
-    "check_array",
-    "checked_rows",
-    "dense_new_rows",
-    "holds_words",
-    "is_plain",
-    "is_word",
-    "keep_columns_of",
-    "naming_columns",
-    "new_rows",
-    "no_number",
-    "numeric_target",
-    "refuse_missing",
-    "refuse_nonfinite",
-    "row_weights",
-    "signed_row_weights",
-    "some_folds",
-    "takes_batches",
-    "unpacked",
-    "validate_data",
-    "without_idle_extremes",
-    "wrappers",
-]
-
 Array = NDArray[np.float64]
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.

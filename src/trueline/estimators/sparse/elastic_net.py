@@ -32,8 +32,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["AdaptiveLasso", "ElasticNet", "Lasso", "elastic_net_penalty"]
-
 Array = NDArray[np.float64]
 
 
