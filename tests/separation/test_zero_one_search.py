@@ -8,7 +8,6 @@ import pytest
 from fewest_errors import fewest_errors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from trueline.separation.zero_one import local_search, state
 from trueline.separation.zero_one.branch_and_bound import by_highs, search
@@ -21,7 +20,7 @@ from trueline.separation.zero_one.exact import (
     separate,
 )
 from trueline.separation.zero_one.local_search import improve
-from trueline.separation.zero_one.margin import largest_least_score, widest
+from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import pack_root
 
 
@@ -221,30 +220,6 @@ def test_the_widest_hyperplane_keeps_the_errors():
     scores = task.A @ wide
     assert errors(task, wide) == value
     assert np.sort(scores[scores > 0])[0] >= 1e-6
-
-
-@pytest.mark.parametrize("grid", [False, True], ids=["normal", "ties"])
-@pytest.mark.parametrize("m", [1, 2, 5, 11])
-def test_the_largest_least_score_is_that_of_the_linear_program(m, grid):
-    random = np.random.default_rng(m)
-    for n in (1, 3, 40):
-        A = random.integers(-2, 3, (n, m)).astype(float) if grid else random.normal(size=(n, m))
-        A *= np.sign(A @ np.arange(1.0, m + 1))[:, None]
-        A = A[A.any(axis=1)]
-        if len(A) == 0:
-            continue
-        wanted, box = random.uniform(0.1, 1, len(A)), random.uniform(0.5, 2, m)
-        v = np.ones(m)
-        least = largest_least_score(A, wanted, box, v)
-        program = linprog(
-            np.append(np.zeros(m), -1.0),
-            A_ub=np.column_stack([-A, wanted]),
-            b_ub=np.zeros(len(A)),
-            bounds=[*zip(-box, box), (None, None)],
-        )
-        assert least == pytest.approx(-program.fun, rel=1e-9, abs=1e-12)
-        assert least == pytest.approx((A @ v / wanted).min(), rel=1e-12, abs=1e-15)
-        assert (np.abs(v) <= box).all()
 
 
 def test_conflicts_of_a_packing_are_conflicts_and_disjoint():

@@ -1,6 +1,6 @@
 """What a loss is.
 
-A loss is a convex function of the score z, one number per sample and target:
+A loss is a convex function of the score z that is never negative, one number per sample and target:
 
     l(z) = loss(y, z),     its derivative l'(z),     its curvature l''(z),
     its conjugate          l*(u) = sup_z (u z - l(z)).

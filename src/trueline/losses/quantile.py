@@ -65,6 +65,10 @@ class _OneKink(Loss):
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        left, right = self.slopes
+        return largest * losses / float(np.minimum(-left, right).min())
+
     def value(self, y: Array, z: Array) -> Array:
         residual = z - y
         left, right = self.slopes

@@ -27,8 +27,8 @@ __all__ = ["LinearRegression", "LinearRegressor"]
 
 Array = NDArray[np.float64]
 
-# Products that take about a second: up to so many the rank is worked out after every solver.
-_QUICK = 1e9
+# Products that take some milliseconds: up to so many the rank is worked out after every solver.
+_QUICK = 1e7
 
 _SOLVERS = {
     "auto",
@@ -84,7 +84,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
         How far from the optimum the coefficients can be at most, with a proof.
     rank_ : int
         Rank of the (centred) design. An iterative solver does without it: there it is worked out
-        for up to 1e9 products n d^2, and not set beyond.
+        for up to 1e7 products n d^2, and not set beyond.
     singular_ : array of shape (min(n, d),)
         Its singular values.
     null_space_ : array of shape (d, d - rank)

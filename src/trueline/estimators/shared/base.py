@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
-from trueline.design import as_design
+from trueline.design import as_design, as_suitable_design
 from trueline.estimators.shared.objective import Objective, objective_of
 from trueline.estimators.shared.parameters import chosen_by, marked, tied, validate_changed
 from trueline.estimators.shared.precision import (
@@ -596,4 +596,5 @@ def build_problem(
 ) -> Problem:
     """A problem from validated arrays."""
     loss.check_target(Y)
-    return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
+    design = as_design(X) if "quadratic" in loss.capabilities else as_suitable_design(X)
+    return Problem(design, Y, loss, penalty, fit_intercept, weights)

@@ -36,6 +36,7 @@ __all__ = [
     "SignedTargets",
     "SparseCoefficients",
     "check_labels",
+    "chosen_by_scores",
     "class_signs",
     "encode_declared",
     "encode_labels",
@@ -139,6 +140,22 @@ def _few_words(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
 def signs_of(codes: Codes) -> Array:
     """-1 for the first of two classes, +1 for the second."""
     return np.where(codes == 1, 1.0, -1.0)
+
+
+def chosen_by_scores(scores: Array, sign_of_zero: int = 0) -> Codes:
+    """The class that scores choose: of two by the sign of one score, of more by the highest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.shared.classifier import chosen_by_scores
+    >>> scores = np.array([-2.0, 0.0, 3.0])
+    >>> chosen_by_scores(scores).tolist(), chosen_by_scores(scores, sign_of_zero=1).tolist()
+    ([0, 0, 1], [0, 1, 1])
+    """
+    if scores.ndim > 1:
+        return scores.argmax(axis=1)
+    return (scores >= 0 if sign_of_zero > 0 else scores > 0).astype(np.intp)
 
 
 def class_signs(codes: Codes, count: int) -> Array:
@@ -453,6 +470,4 @@ class LinearClassifierBase(ClassifierMixin, Host):
         -------
         y : array of shape (n,)
         """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        return self.classes_[chosen_by_scores(self.decision_function(X))]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.design import AugmentedDesign, Design, as_design
+from trueline.design import AugmentedDesign, Design, as_suitable_design
 from trueline.estimators.shared.base import Host
 from trueline.solution import Solution
 from trueline.solvers import orthogonal_complement
@@ -53,7 +53,7 @@ class ColumnRank(Host):
 
 def with_constant(X: Any, size: float) -> Design:
     """The design of [X, size 1], without a copy of X."""
-    return AugmentedDesign(as_design(X), float(size))
+    return AugmentedDesign(as_suitable_design(X), float(size))
 
 
 def with_constant_column(X: Any, size: float) -> Any:

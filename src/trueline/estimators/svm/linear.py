@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from trueline.design import as_design
+from trueline.design import as_suitable_design
 from trueline.estimators.classification.separability import solve_hard_margin
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.classifier import (
@@ -379,7 +379,7 @@ class LinearSVR(ConstantColumn, SingleTarget, LinearRegressorBase, LinearEstimat
     solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        design = self._with_constant(X) if self.fit_intercept else as_design(X)
+        design = self._with_constant(X) if self.fit_intercept else as_suitable_design(X)
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))

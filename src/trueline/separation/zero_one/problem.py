@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.separation.zero_one.conflicts import Rows
-from trueline.separation.zero_one.exact import integer_rows
 
-__all__ = ["Task", "integers_of", "state"]
+__all__ = ["Task", "state"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -244,8 +243,3 @@ def _slack(s: Array, constant: float) -> tuple[float, bool]:
                 return float(0.5 * np.ldexp(1.0, -power)), True
             break
     return 4e-16 * (len(s) + 16) * total, False
-
-
-def integers_of(task: Task, numbers: Indices) -> list[list[int]]:
-    """Signed rows in exact arithmetic."""
-    return integer_rows(task.A[numbers])

@@ -24,8 +24,8 @@ from trueline.separation.zero_one.conflicts import (
     fresh_conflicts,
     pack,
 )
-from trueline.separation.zero_one.exact import is_conflict
-from trueline.separation.zero_one.problem import Task, integers_of
+from trueline.separation.zero_one.exact import integer_rows, is_conflict
+from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.simplex import FEASIBLE
 
 __all__ = ["Claims", "Packing", "certify", "errors_of", "pack_root", "separating"]
@@ -180,7 +180,7 @@ class Claims:
         count = int(self.counter[0])
         for number in range(self.decided, count):
             rows = self.rows[number]
-            if not is_conflict(integers_of(self.task, rows[rows >= 0])):
+            if not is_conflict(integer_rows(self.task.A[rows[rows >= 0]])):
                 self.wrong.append(number)
         self.decided = count
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import weighted_gram
-from trueline.solvers.newton.batched.rows import Batch, advance, turn
+from trueline.solvers.newton.batched.rows import Batch
 from trueline.solvers.newton.cg.descent import drawn_rows
 from trueline.solvers.newton.dense.descent import Factor
 
@@ -130,11 +130,13 @@ class Preconditioner(ABC):
                 a = np.where((along > 0) & (size > 0), size / along, 0.0)
             if not a.any():
                 break
-            advance(a, P, image, D, R)
+            D += a * P
+            R -= a * image
             M = np.ascontiguousarray(self.apply(R, which))
             before, size = size, batch.dot(R, M)
             with np.errstate(divide="ignore", invalid="ignore"):
-                turn(np.where(before > 0, size / before, 0.0), M, P)
+                P *= np.where(before > 0, size / before, 0.0)
+            P += M
             steps += 1
         self.judge(batch, steps)
         return D

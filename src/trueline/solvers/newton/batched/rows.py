@@ -3,9 +3,6 @@ r"""The losses of many problems, and products of their rows with their vectors.
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
 scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
 serves all of them, and where rows count in few of the problems, one for each stretch of them.
-
-Vectors of the steps of conjugate gradients lie side by side. Short vectors are left to NumPy; long
-ones are worth compiled code, which reads each of them once.
 """
 
 from __future__ import annotations
@@ -23,9 +20,8 @@ from trueline.certificates.tangent import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
-from trueline.numerics.jit import kernel
 
-__all__ = ["Batch", "SharedRows", "advance", "dots", "turn"]
+__all__ = ["Batch", "SharedRows"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -195,7 +191,7 @@ class Batch:
 
     def squares(self, A: Array, B: Array) -> Array:
         """The bilinear form of the squared penalty, of shape (p, k) or (p, 1)."""
-        return self.summed(self.strength[:, None] * dots(A[:-1], B[:-1]))
+        return self.summed(self.strength[:, None] * _dots(A[:-1], B[:-1]))
 
     def objective(self, V: Array, Z: Array) -> Array:
         """Of each problem, of shape (p,)."""
@@ -207,7 +203,7 @@ class Batch:
 
     def dot(self, A: Array, B: Array) -> Array:
         """Inner products, by problem and, where scores are not coupled, by score."""
-        return self.summed(dots(A, B))
+        return self.summed(_dots(A, B))
 
     # --- products -------------------------------------------------------------------------------
 
@@ -333,70 +329,6 @@ def _flat(V: Array) -> Array:
     return np.ascontiguousarray(V).reshape(len(V), -1)
 
 
-# Numbers from which on compiled code pays.
-_LONG = 30_000
-
-
-def dots(A: Array, B: Array) -> Array:
+def _dots(A: Array, B: Array) -> Array:
     """Inner products of the vectors, of shape (p, k)."""
-    if A.size < _LONG:
-        return np.asarray(np.einsum("dpk,dpk->pk", A, B))
-    return _compiled_dots(
-        *(np.ascontiguousarray(part).reshape(len(part), -1) for part in (A, B))
-    ).reshape(A.shape[1:])
-
-
-def advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
-    """D + step P and R - step image, in place."""
-    if P.size < _LONG:
-        D += step * P
-        R -= step * image
-        return
-    lengths = np.ascontiguousarray(np.broadcast_to(step, P.shape[1:])).ravel()
-    _compiled_advance(lengths, *(_same_memory(part) for part in (P, image, D, R)))
-
-
-def turn(ratio: Array, M: Array, P: Array) -> None:
-    """M + ratio P, in place of P."""
-    if P.size < _LONG:
-        P *= ratio
-        P += M
-        return
-    lengths = np.ascontiguousarray(np.broadcast_to(ratio, P.shape[1:])).ravel()
-    _compiled_turn(lengths, _same_memory(M), _same_memory(P))
-
-
-def _same_memory(A: Array) -> Array:
-    """The same memory as (m, p k)."""
-    assert A.flags.c_contiguous  # what is written into a copy would be lost
-    return A.reshape(len(A), -1)
-
-
-@kernel(reassociate=True)
-def _compiled_dots(A: Array, B: Array) -> Array:
-    """sum_j a_jt b_jt for every t."""
-    m, k = A.shape
-    out = np.zeros(k)
-    for j in range(m):
-        for t in range(k):
-            out[t] += A[j, t] * B[j, t]
-    return out
-
-
-@kernel(reassociate=True)
-def _compiled_advance(step: Array, P: Array, image: Array, D: Array, R: Array) -> None:
-    """D += step P, R -= step image."""
-    m, k = P.shape
-    for j in range(m):
-        for t in range(k):
-            D[j, t] += step[t] * P[j, t]
-            R[j, t] -= step[t] * image[j, t]
-
-
-@kernel(reassociate=True)
-def _compiled_turn(ratio: Array, M: Array, P: Array) -> None:
-    """P = ratio P + M."""
-    m, k = P.shape
-    for j in range(m):
-        for t in range(k):
-            P[j, t] = ratio[t] * P[j, t] + M[j, t]
+    return np.asarray(np.einsum("dpk,dpk->pk", A, B))

@@ -326,10 +326,6 @@ class JointProgram(Program):
         )
 
     @property
-    def is_plain(self) -> bool:
-        return False
-
-    @property
     def width(self) -> int:
         """Variables of a block."""
         return len(self.blocks[0].ell)

@@ -75,11 +75,6 @@ class Program:
         return not self.quad.any()
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the rows of all kinks are those of A and of single coefficients."""
-        return True
-
-    @property
     def _rows(self) -> int:
         return len(self.t) - len(self.lasso)
 

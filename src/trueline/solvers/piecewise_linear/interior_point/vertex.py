@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trueline.numerics.jit import kernel
 from trueline.solvers.piecewise_linear.interior_point.program import Program, extend_basis
 
-__all__ = ["Vertex", "exchange", "exchange_row", "independent_kinks", "kink_to_leave", "kinks_met"]
+__all__ = ["Vertex", "exchange_row", "independent_kinks", "kink_to_leave", "kinks_met"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -120,27 +120,10 @@ class Vertex:
         return False
 
     def _exchange(self, rounding: float) -> int:
-        """Some exchanges; how many, none if the vertex is optimal, -1 if there is no end."""
-        program = self.program
-        if not program.is_plain:
-            return self._exchange_by_rows(rounding)
-        return exchange(
-            program.A,
-            program.lasso,
-            program.c,
-            self.kinks,
-            self.inverse,
-            self.rest,
-            self.v,
-            self.offset,
-            self.is_above,
-            _SLACK,
-            rounding,
-            _REFACTOR,
-        )
+        """Some exchanges; how many, none if the vertex is optimal, -1 if there is no end.
 
-    def _exchange_by_rows(self, rounding: float) -> int:
-        """The same, for programs that form their rows when asked."""
+        Leave a kink of the vertex, pass as many as pay, stay on the last, until nothing is gained.
+        """
         program, c = self.program, self.program.c
         for count in range(_REFACTOR):
             leaving, upward, excess = kink_to_leave(
@@ -176,98 +159,6 @@ class Vertex:
 Flags = NDArray[np.bool_]
 
 _UNMOVED = 1e-12
-
-
-@kernel
-def exchange(
-    A: Array,
-    lasso: Indices,
-    c: Array,
-    kinks: Indices,
-    inverse: Array,
-    rest: Array,
-    v: Array,
-    offset: Array,
-    is_above: Flags,
-    slack: float,
-    rounding: float,
-    most: int,
-) -> int:
-    """Leave a kink of the vertex, pass as many as pay, stay on the last, until nothing is gained.
-
-    Parameters
-    ----------
-    A : array of shape (m, p)
-    lasso : array of int
-    c : array
-        As in the program.
-    kinks : array of int of shape (p,)
-        Those of the vertex; changed in place, like all that follow.
-    inverse : array of shape (p, p)
-        Of their rows.
-    rest : array of shape (p,)
-        The slope of everything but these.
-    v : array of shape (p,)
-    offset, is_above : arrays like c
-        Of all kinks at the vertex.
-    slack, rounding : float
-        Multipliers may leave [0, c] by slack times c, and by rounding.
-    most : int
-
-    Returns
-    -------
-    exchanges : int
-        Fewer than ``most`` if none pays any more; -1 if the function falls without end.
-    """
-    p, m = len(kinks), len(A)
-    of_rows = len(c) - len(lasso)
-    moved = np.empty(len(c))
-    row = np.empty(p)
-    for count in range(most):
-        leaving, upward, excess = kink_to_leave(inverse, rest, c[kinks], slack, rounding)
-        if leaving < 0:
-            return count
-        own = kinks[leaving]
-        direction = inverse[:, leaving].copy() if upward else -inverse[:, leaving]
-        if m:
-            scores = np.dot(A, direction)
-            for e in range(of_rows):
-                moved[e] = scores[e % m]
-        for e in range(len(lasso)):
-            moved[of_rows + e] = direction[lasso[e]]
-        moved[kinks] = 0.0
-        passed, entering, step = kinks_met(offset, moved, is_above, c, excess)
-        if entering < 0:
-            return -1
-        for e in passed:
-            _take_row(A, lasso, of_rows, e, row)
-            rest += (-c[e] if is_above[e] else c[e]) * row
-            is_above[e] = not is_above[e]
-        is_above[own] = upward
-        if upward:
-            _take_row(A, lasso, of_rows, own, row)
-            rest += c[own] * row
-        _take_row(A, lasso, of_rows, entering, row)
-        if is_above[entering]:
-            rest -= c[entering] * row
-        exchange_row(inverse, leaving, row)
-        kinks[leaving] = entering
-        v += step * direction
-        offset += step * moved
-        offset[own] = step if upward else -step
-        offset[entering] = 0.0
-    return most
-
-
-@kernel
-def _take_row(A: Array, lasso: Indices, of_rows: int, kink: int, row: Array) -> None:
-    """The row a_e of a kink."""
-    if kink < of_rows:
-        for j in range(len(row)):
-            row[j] = A[kink % len(A), j]
-    else:
-        row[:] = 0.0
-        row[lasso[kink - of_rows]] = 1.0
 
 
 @kernel(reassociate=True)
