@@ -30,12 +30,16 @@ PROCESS = tl.GaussianProcessRegressor(RBF(0.1) + WhiteKernel(0.5), normalize_y=T
 #: Of each function: the model, the rows it is fitted to, and whether the picture needs them.
 FORMS = {
     "plot_alternation": (tl.ChebyshevRegressor(), BMI, y, True),
+    "plot_balls": (tl.Ridge(), X[["bmi", "bp"]], y, True),
     "plot_boundary": (tl.LogisticRegression(), *TWO, True),
+    "plot_bumps": (make_pipeline(tl.RadialBasisFeatures("grid"), tl.Ridge()), BMI, y, True),
     "plot_class_coefficients": (tl.LogisticRegression(), IRIS, SPECIES, False),
     "plot_coefficients": (tl.Lasso(alpha=1.0), X, y, False),
     "plot_confusion": (tl.LogisticRegression(), IRIS, SPECIES, True),
     "plot_cv_curve": (tl.LassoCV(), X, y, False),
+    "plot_degrees": (tl.PolynomialRegression(), BMI, y, True),
     "plot_fit": (tl.Ridge(), X, y, True),
+    "plot_hulls": (tl.LogisticRegression(), *TWO, True),
     "plot_length_scales": (PROCESS, X[:60], y[:60], False),
     "plot_losses": (tl.QuantileRegressor(alpha=0.0), BMI, y, False),
     "plot_margin_losses": (tl.LogisticRegression(), *TWO, False),
@@ -164,6 +168,7 @@ EARLIER = {
     "plot_coefficients": ((["a", "b"], [1.0, 2.0]), {"top": 1}),
     "plot_confusion": (([0, 1, 1], [0, 1, 0]), {"numbers": "percent"}),
     "plot_cv_curve": (([1.0, 0.1], [[2.0, 3.0], [1.0, 1.5]]), {"counts": [0, 1]}),
+    "plot_degrees": (tl.PolynomialRegression(), BMI, y, True),
     "plot_fit": (([1.0, 2.0], [1.5, 2.0]), {}),
     "plot_outliers": ((BMI, y), {"models": {"fit": tl.LinearRegression()}}),
 }

@@ -564,7 +564,9 @@ class GaussianProcessRegressor(
             values = np.repeat(values[..., None], targets, axis=-1)
         return mean, values
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, noise: bool = True
+    ) -> Array:
         """Draw functions from the process, and evaluate them at X.
 
         Parameters
@@ -572,6 +574,9 @@ class GaussianProcessRegressor(
         X : array-like of shape (m, d)
         n_samples : int, default=1
         random_state : int, RandomState or None, default=0
+        noise : bool, default=True
+            Whether the noise of the kernel (a ``WhiteKernel``) is part of the samples, as in
+            scikit-learn; without it they are smooth.
 
         Returns
         -------
@@ -579,6 +584,9 @@ class GaussianProcessRegressor(
         """
         generator = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
+        if not noise:
+            part = self._noise_part(X)
+            cov = cov - (part if part.ndim == cov.ndim else part[..., None])
         if mean.ndim == 1:
             return np.asarray(generator.multivariate_normal(mean, cov, n_samples).T)
         return np.stack(
@@ -588,6 +596,19 @@ class GaussianProcessRegressor(
             ],
             axis=1,
         )
+
+    def _noise_part(self, X: Any) -> Array:
+        """The noise of the kernel, on the diagonal: between two sets of rows there is none."""
+        is_fitted = hasattr(self, "X_train_")
+        kernel = self.kernel_ if is_fitted else self.kernel
+        if kernel is None:
+            return np.zeros((_num_samples(X), _num_samples(X)))
+        vectors = kernel.requires_vector_input
+        rows = validate_data(
+            self, X, ensure_2d=vectors, dtype="numeric" if vectors else None, reset=False
+        )
+        part = np.diag(kernel.diag(rows) - np.diagonal(kernel(rows, rows)))
+        return self._in_units(part) if is_fitted else part
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
