@@ -168,7 +168,6 @@ EARLIER = {
     "plot_coefficients": ((["a", "b"], [1.0, 2.0]), {"top": 1}),
     "plot_confusion": (([0, 1, 1], [0, 1, 0]), {"numbers": "percent"}),
     "plot_cv_curve": (([1.0, 0.1], [[2.0, 3.0], [1.0, 1.5]]), {"counts": [0, 1]}),
-    "plot_degrees": (tl.PolynomialRegression(), BMI, y, True),
     "plot_fit": (([1.0, 2.0], [1.5, 2.0]), {}),
     "plot_outliers": ((BMI, y), {"models": {"fit": tl.LinearRegression()}}),
 }

@@ -109,7 +109,7 @@ class BallDisplay(Display):
         if ax is None:
             pyplot = require("matplotlib.pyplot", "plot")
             _, ax = pyplot.subplots(
-                1, 3, figsize=(10.8, 4.3), layout="constrained", sharex=True, sharey=True
+                1, 3, figsize=(10.8, 4.1), layout="constrained", sharex=True, sharey=True
             )
         self.touching_ = {}
         for each, order in zip(ax, _TITLES, strict=True):
