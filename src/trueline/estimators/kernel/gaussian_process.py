@@ -20,6 +20,7 @@ from trueline.estimators.kernel.kernel_function import (
     check_scale,
     data_text,
     matrix_text,
+    noise_covariance,
 )
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
@@ -516,10 +517,7 @@ class GaussianProcessRegressor(
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        vectors = self.kernel is None or self.kernel.requires_vector_input
-        X = validate_data(
-            self, X, ensure_2d=vectors, dtype="numeric" if vectors else None, reset=False
-        )
+        X = self._checked(X)
         if not hasattr(self, "X_train_"):
             return self._predict_prior(X, return_std, return_cov)
         cross = self._cross(X)
@@ -538,6 +536,12 @@ class GaussianProcessRegressor(
             variance[part] -= np.einsum("ij,ij->j", half, half)
         # Below zero by rounding alone, where a row is known as well as the numbers allow.
         return mean, np.sqrt(self._in_units(np.maximum(variance, 0.0)))
+
+    def _checked(self, X: Any) -> Any:
+        """Rows that the kernel can compare."""
+        vectors = self.kernel is None or self.kernel.requires_vector_input
+        kind = "numeric" if vectors else None
+        return validate_data(self, X, ensure_2d=vectors, dtype=kind, reset=False)
 
     def _cross(self, X: Any) -> Array:
         if self._structure is None:
@@ -585,7 +589,8 @@ class GaussianProcessRegressor(
         generator = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
         if not noise:
-            part = self._noise_part(X)
+            part = noise_covariance(getattr(self, "kernel_", self.kernel), self._checked(X))
+            part = self._in_units(part) if hasattr(self, "X_train_") else part
             cov = cov - (part if part.ndim == cov.ndim else part[..., None])
         if mean.ndim == 1:
             return np.asarray(generator.multivariate_normal(mean, cov, n_samples).T)
@@ -596,19 +601,6 @@ class GaussianProcessRegressor(
             ],
             axis=1,
         )
-
-    def _noise_part(self, X: Any) -> Array:
-        """The noise of the kernel, on the diagonal: between two sets of rows there is none."""
-        is_fitted = hasattr(self, "X_train_")
-        kernel = self.kernel_ if is_fitted else self.kernel
-        if kernel is None:
-            return np.zeros((_num_samples(X), _num_samples(X)))
-        vectors = kernel.requires_vector_input
-        rows = validate_data(
-            self, X, ensure_2d=vectors, dtype="numeric" if vectors else None, reset=False
-        )
-        part = np.diag(kernel.diag(rows) - np.diagonal(kernel(rows, rows)))
-        return self._in_units(part) if is_fitted else part
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
