@@ -23,6 +23,7 @@ from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.numerics.blas import single_threaded_blas
@@ -185,6 +186,7 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 @parameters()
 class LogisticRegression(
     LabelInference,
+    Likelihood,
     ColumnRank,
     ConstantColumn,
     SparseCoefficients,

@@ -26,6 +26,7 @@ from trueline.check import Check, Verification
 from trueline.estimators.regression.standard_errors import FisherInference
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
 from trueline.estimators.shared.columns import ColumnRank
+from trueline.estimators.shared.likelihood import Likelihood, of_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
@@ -37,6 +38,7 @@ from trueline.estimators.shared.validation import (
     unpacked,
 )
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
+from trueline.losses.noise import noise_of
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
@@ -141,7 +143,7 @@ _FINEST = 1e-13
 
 @parameters()
 class GeneralizedLinearRegressor(
-    FisherInference, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
+    FisherInference, Likelihood, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
 ):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
@@ -210,6 +212,9 @@ class GeneralizedLinearRegressor(
     def _mean(self, scores: NDArray[Any]) -> NDArray[Any]:
         """The inverse of the link."""
         return np.exp(scores) if self._is_log else scores
+
+    def _level_of(self, y: Any, s: Array) -> float:
+        return of_targets(noise_of(self._loss()), y, s)
 
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver] if self._loss().name != "squared" else "auto"

@@ -48,7 +48,7 @@ from trueline.estimators.shared.validation import (
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
-from trueline.plan import Plan
+from trueline.plan import Plan, normal_equations_by_hand
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
@@ -570,7 +570,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        return Explanation(plan, self._solution_facts, certificate)
+        steps = _by_hand(plan, certificate)
+        return Explanation(plan, self._solution_facts, certificate, by_hand=steps)
 
     def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What will be done with (X, y)."""
@@ -582,7 +583,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     _strength_in_sum = "alpha"
 
     def _planned_explanation(self, problem: Problem, plan: Plan) -> Explanation:
-        return Explanation(self._in_given_terms(plan, problem.penalty, problem.total_weight))
+        told = self._in_given_terms(plan, problem.penalty, problem.total_weight)
+        return Explanation(told, by_hand=_by_hand(plan, problem))
 
     def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
         """The plan, its objective in terms of the parameters as they were given."""
@@ -603,6 +605,16 @@ if TYPE_CHECKING:
     Host = LinearEstimator
 else:
     Host = object
+
+
+def _by_hand(plan: Plan, stated: Any) -> list[str]:
+    """The steps of the normal equations, where these are what there is to solve."""
+    loss, penalty = getattr(stated, "loss", None), getattr(stated, "penalty", None)
+    if loss is None or penalty is None or plan.facts.is_sparse:
+        return []
+    is_square = "quadratic" in loss.capabilities
+    is_square &= {"smooth", "quadratic"} <= penalty.capabilities
+    return normal_equations_by_hand(plan.facts) if is_square else []
 
 
 def build_problem(

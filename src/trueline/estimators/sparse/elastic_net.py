@@ -311,6 +311,40 @@ class Lasso(ElasticNet):
 
     l1_ratio = 1.0
 
+    @classmethod
+    def from_prior(
+        cls, noise_variance: float, prior_scale: float, n_samples: float, **parameters: Any
+    ) -> Self:
+        """The lasso as the most probable coefficients under a Laplace prior.
+
+        For y_i = x_i.w + b + normal noise of variance sigma^2, and w_j with the density
+        exp(-|w_j| / tau) / (2 tau), the posterior mode minimises the lasso's objective with
+        ``alpha = sigma^2 / (n tau)``: the strength is that of a mean over n rows.
+
+        Parameters
+        ----------
+        noise_variance : float
+            sigma^2.
+        prior_scale : float
+            tau, the mean magnitude of a coefficient.
+        n_samples : float
+            n, the number of rows (the sum of their weights) that will be fitted.
+        **parameters
+            Other parameters of :class:`Lasso`.
+
+        Examples
+        --------
+        >>> from trueline import Lasso
+        >>> Lasso.from_prior(noise_variance=4.0, prior_scale=0.5, n_samples=100).alpha
+        0.08
+        """
+        if not (noise_variance >= 0 and prior_scale > 0 and n_samples > 0):
+            raise ValueError(
+                "noise_variance must not be negative, prior_scale and n_samples must be positive, "
+                f"got {noise_variance!r}, {prior_scale!r} and {n_samples!r}."
+            )
+        return cls(alpha=noise_variance / (prior_scale * n_samples), **parameters)
+
 
 @parameters(
     without={"l1_ratio", "precompute", "copy_X", "warm_start"}
