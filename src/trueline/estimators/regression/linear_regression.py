@@ -14,6 +14,7 @@ from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
+from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
@@ -168,7 +169,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
 
 
 @parameters()
-class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
+class LinearRegressor(StartsAnywhere, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """A linear model for any registered loss and penalty.
 
     Minimises over w and b::
@@ -208,7 +209,7 @@ class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     time_limit : float, optional
         Seconds after which an iterative solver stops.
     trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
+        Keep objective, gap and coefficients of every iteration in ``trace_``.
     progress : bool, default=False
         Show a progress bar.
     random_state : int, RandomState or None

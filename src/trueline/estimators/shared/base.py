@@ -124,7 +124,8 @@ def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Mo
         callbacks.append(bar)
     fitted: dict[str, Any] = {}
     try:
-        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit))
+        keep = trace.keep if trace.enabled else None
+        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit), keep)
         if seen is not None:  # only a fit that came to its end can be evaluated
             fitted = {**data, "reconstruction_attributes": {}}
     finally:
