@@ -30,11 +30,14 @@ PROCESS = tl.GaussianProcessRegressor(RBF(0.1) + WhiteKernel(0.5), normalize_y=T
 #: Of each function: the model, the rows it is fitted to, and whether the picture needs them.
 FORMS = {
     "plot_alternation": (tl.ChebyshevRegressor(), BMI, y, True),
+    "plot_balls": (tl.Ridge(), X[["bmi", "bp"]], y, True),
     "plot_boundary": (tl.LogisticRegression(), *TWO, True),
+    "plot_bumps": (make_pipeline(tl.RadialBasisFeatures("grid"), tl.Ridge()), BMI, y, True),
     "plot_class_coefficients": (tl.LogisticRegression(), IRIS, SPECIES, False),
     "plot_coefficients": (tl.Lasso(alpha=1.0), X, y, False),
     "plot_confusion": (tl.LogisticRegression(), IRIS, SPECIES, True),
     "plot_cv_curve": (tl.LassoCV(), X, y, False),
+    "plot_degrees": (tl.PolynomialRegression(), BMI, y, True),
     "plot_descent": (
         tl.LinearRegressor(alpha=0.1, solver="gradient_descent", trace=True),
         BMI,
@@ -42,6 +45,7 @@ FORMS = {
         True,
     ),
     "plot_fit": (tl.Ridge(), X, y, True),
+    "plot_hulls": (tl.LogisticRegression(), *TWO, True),
     "plot_length_scales": (PROCESS, X[:60], y[:60], False),
     "plot_losses": (tl.QuantileRegressor(alpha=0.0), BMI, y, False),
     "plot_margin_losses": (tl.LogisticRegression(), *TWO, False),

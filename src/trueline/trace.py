@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from trueline.wording import Readable, counted
 
-__all__ = ["Trace"]
-
 Array = NDArray[np.float64]
 
 # Of the points that are kept: the most, the fewest of long vectors, and their numbers in all.

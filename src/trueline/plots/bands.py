@@ -21,8 +21,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = ["AlternationDisplay", "QuantileFanDisplay", "plot_alternation", "plot_quantile_fan"]
-
 _GRID = 200
 
 

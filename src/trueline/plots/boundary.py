@@ -21,8 +21,6 @@ from trueline.plots.style import (
 )
 from trueline.plots.views import View, choose_view
 
-__all__ = ["BoundaryDisplay", "plot_boundary"]
-
 # Probabilities along which lines are drawn.
 _LEVELS = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 

@@ -24,13 +24,6 @@ from trueline.plots.style import (
     title,
 )
 
-__all__ = [
-    "ClassCoefficientDisplay",
-    "CoefficientDisplay",
-    "plot_class_coefficients",
-    "plot_coefficients",
-]
-
 
 @dataclass(repr=False)
 class CoefficientDisplay(Display):

@@ -37,15 +37,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = [
-    "LossDisplay",
-    "MarginLossDisplay",
-    "OutlierDisplay",
-    "plot_losses",
-    "plot_margin_losses",
-    "plot_outliers",
-]
-
 _POINTS = 601
 # Points that stand for the two sides of a kink.
 _BESIDE = 1e-9

@@ -26,8 +26,6 @@ from trueline.plots.style import (
 )
 from trueline.wording import Readable, counted
 
-__all__ = ["MistakeDisplay", "UpdateAnimation", "animate_updates", "plot_mistakes"]
-
 
 @dataclass(repr=False)
 class MistakeDisplay(Display):

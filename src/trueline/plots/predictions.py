@@ -23,8 +23,6 @@ from trueline.plots.style import (
     title,
 )
 
-__all__ = ["ConfusionDisplay", "FitDisplay", "plot_confusion", "plot_fit"]
-
 
 @dataclass(repr=False)
 class FitDisplay(Display):

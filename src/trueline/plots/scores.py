@@ -20,8 +20,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = ["ComparisonDisplay", "ComplexityDisplay"]
-
 
 @dataclass(repr=False)
 class ComparisonDisplay(Display):

@@ -339,12 +339,12 @@ def krylov_steps(facts: Facts) -> float:
     return min(least, 50.0 + 250.0 * squareness**2)
 
 
-def iteration_cost(facts: Facts, iterations: float, vectors: float = 6.0) -> Cost:
+def iteration_cost(facts: Facts, iterations: float) -> Cost:
     """Cost of so many iterations of two products each, with norms and proofs around them."""
     elements = 2.0 * facts.nonzeros * facts.k
     # Norms, means and the proofs at both ends are worth about five iterations.
     time = CALL + (iterations + 5.0) * iteration_seconds(facts)
     if facts.d <= _FACTOR_COLUMNS:  # the factor for the proof, as make_prover decides
         time += gram_seconds(facts) + normal_factor_seconds(facts.d, 1)
-    memory = 8.0 * vectors * (facts.n + facts.d) * facts.k
+    memory = 8.0 * 6.0 * (facts.n + facts.d) * facts.k
     return Cost(2.0 * elements * iterations, 2.0 * iterations, memory, time)

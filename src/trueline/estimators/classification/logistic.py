@@ -23,6 +23,7 @@ from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import Logistic, Loss, Softmax
@@ -35,8 +36,6 @@ from trueline.solution import PendingCertificate, Solution
 from trueline.solvers import solve_firth
 from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS
-
-__all__ = ["LogisticRegression", "firth_plan", "require_binary", "run_firth", "warn_if_separated"]
 
 # Probabilities this close to 0 or 1 do not come from data that overlap.
 _EXTREME = 25.0
@@ -189,6 +188,7 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 class LogisticRegression(
     StartsAnywhere,
     LabelInference,
+    Likelihood,
     ColumnRank,
     ConstantColumn,
     SparseCoefficients,

@@ -28,8 +28,6 @@ from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.selection.cross_validation import fast_metric, fold_weights
 
-__all__ = ["LogisticRegressionCV"]
-
 Array = NDArray[np.float64]
 
 # The level of a class that is alone in its fold: its probability is one for every purpose.

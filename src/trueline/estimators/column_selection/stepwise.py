@@ -46,18 +46,6 @@ from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 from trueline.trace import Trace
 
-__all__ = [
-    "ChosenColumns",
-    "StepwiseRegression",
-    "check_combination",
-    "check_reached",
-    "check_sizes",
-    "design_of",
-    "names_of",
-    "places_of",
-    "sources_of",
-]
-
 Array = NDArray[np.float64]
 
 

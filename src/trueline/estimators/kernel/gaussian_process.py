@@ -20,6 +20,7 @@ from trueline.estimators.kernel.kernel_function import (
     check_scale,
     data_text,
     matrix_text,
+    noise_covariance,
 )
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
@@ -53,8 +54,6 @@ from trueline.gaussian_process.structure import recognise
 from trueline.guard import Verdict, warn_of_gap
 from trueline.trace import Trace
 from trueline.wording import counted
-
-__all__ = ["GaussianProcessRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -525,10 +524,7 @@ class GaussianProcessRegressor(
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        vectors = self.kernel is None or self.kernel.requires_vector_input
-        X = validate_data(
-            self, X, ensure_2d=vectors, dtype="numeric" if vectors else None, reset=False
-        )
+        X = self._checked(X)
         if not hasattr(self, "X_train_"):
             return self._predict_prior(X, return_std, return_cov)
         cross = self._cross(X)
@@ -547,6 +543,12 @@ class GaussianProcessRegressor(
             variance[part] -= np.einsum("ij,ij->j", half, half)
         # Below zero by rounding alone, where a row is known as well as the numbers allow.
         return mean, np.sqrt(self._in_units(np.maximum(variance, 0.0)))
+
+    def _checked(self, X: Any) -> Any:
+        """Rows that the kernel can compare."""
+        vectors = self.kernel is None or self.kernel.requires_vector_input
+        kind = "numeric" if vectors else None
+        return validate_data(self, X, ensure_2d=vectors, dtype=kind, reset=False)
 
     def _cross(self, X: Any) -> Array:
         if self._structure is None:
@@ -573,7 +575,9 @@ class GaussianProcessRegressor(
             values = np.repeat(values[..., None], targets, axis=-1)
         return mean, values
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, noise: bool = True
+    ) -> Array:
         """Draw functions from the process, and evaluate them at X.
 
         Parameters
@@ -581,6 +585,9 @@ class GaussianProcessRegressor(
         X : array-like of shape (m, d)
         n_samples : int, default=1
         random_state : int, RandomState or None, default=0
+        noise : bool, default=True
+            Whether the noise of the kernel (a ``WhiteKernel``) is part of the samples, as in
+            scikit-learn; without it they are smooth.
 
         Returns
         -------
@@ -588,6 +595,10 @@ class GaussianProcessRegressor(
         """
         generator = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
+        if not noise:
+            part = noise_covariance(getattr(self, "kernel_", self.kernel), self._checked(X))
+            part = self._in_units(part) if hasattr(self, "X_train_") else part
+            cov = cov - (part if part.ndim == cov.ndim else part[..., None])
         if mean.ndim == 1:
             return np.asarray(generator.multivariate_normal(mean, cov, n_samples).T)
         return np.stack(

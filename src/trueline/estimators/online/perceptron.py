@@ -22,8 +22,6 @@ from trueline.online.passes import DirectTask, Order, Penalty, Stopping, Task, a
 from trueline.online.perceptron_forms import run_batch, run_pocket, run_textbook, survivors
 from trueline.online.rows import Rows
 
-__all__ = ["Perceptron"]
-
 Array = NDArray[np.float64]
 
 _PASSES = ("standard", "cyclic", "shuffled", "averaged", "voted")

@@ -24,8 +24,6 @@ from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["LinearRegression", "LinearRegressor"]
-
 Array = NDArray[np.float64]
 
 # Products that take some milliseconds: up to so many the rank is worked out after every solver.
@@ -36,7 +34,6 @@ _SOLVERS = {
     "cholesky",
     "qr",
     "svd",
-    "lsmr",
     "conjugate_gradient",
     "gradient_descent",
     "stochastic_gradient",
@@ -73,7 +70,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     positive : bool, default=False
         Keep all coefficients at or above zero.
     solver : str, default="auto"
-        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "lsmr",
+        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd",
         "conjugate_gradient", and the textbook forms "gradient_descent", "stochastic_gradient",
         "mini_batch".
 

@@ -30,21 +30,6 @@ from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import counted
 
-__all__ = [
-    "Codes",
-    "LinearClassifierBase",
-    "SignedTargets",
-    "SparseCoefficients",
-    "check_labels",
-    "chosen_by_scores",
-    "class_signs",
-    "encode_declared",
-    "encode_labels",
-    "signed_targets",
-    "signs_of",
-    "weighted_classes",
-]
-
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 

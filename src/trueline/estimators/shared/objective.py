@@ -67,7 +67,7 @@ class Objective(Readable):
         return self.problem.penalty.value(W) + self._of_count(W)
 
     def _of_count(self, W: Array) -> float:
-        return self.price * np.count_nonzero(W)
+        return self.price * float(np.count_nonzero(W))
 
     def gradient(
         self, coef: ArrayLike | None = None, intercept: ArrayLike | None = None

@@ -58,8 +58,6 @@ from trueline.solvers.iterative import (
     target_gap,
 )
 
-__all__ = ["GradientDescent", "ProximalGradient"]
-
 Array = NDArray[np.float64]
 
 # A proof costs as much as a step; every tenth keeps it to a tenth of the time.

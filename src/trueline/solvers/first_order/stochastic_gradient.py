@@ -77,15 +77,6 @@ from trueline.solvers.iterative import (
     target_gap,
 )
 
-__all__ = [
-    "SCHEDULES",
-    "MiniBatch",
-    "StochasticGradient",
-    "dense_epoch",
-    "sparse_epoch",
-    "step_sizes",
-]
-
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
