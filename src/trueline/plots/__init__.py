@@ -63,7 +63,6 @@ from trueline.plots.scores import ComparisonDisplay, ComplexityDisplay
 from trueline.plots.textbook.balls import BallDisplay, plot_balls
 from trueline.plots.textbook.curves import BumpDisplay, DegreeDisplay, plot_bumps, plot_degrees
 from trueline.plots.textbook.hulls import HullDisplay, plot_hulls
-from trueline.plots.trace import TraceDisplay, plot_trace
 from trueline.plots.trace import DescentDisplay, TraceDisplay, plot_descent, plot_trace
 
 __all__ = [
