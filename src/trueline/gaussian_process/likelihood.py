@@ -37,14 +37,6 @@ from trueline.gaussian_process.structure import Structure
 from trueline.numerics.blas import single_threaded_blas
 from trueline.trace import Trace
 
-__all__ = [
-    "Likelihood",
-    "add_evaluation",
-    "generic_likelihood",
-    "repeated_rows",
-    "warn_of_contradictions",
-]
-
 Array = NDArray[np.float64]
 
 _SMALL = 400

@@ -20,8 +20,6 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["PerceptronLoss"]
-
 
 @dataclass(frozen=True)
 class PerceptronLoss(Loss):

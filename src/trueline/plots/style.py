@@ -21,33 +21,6 @@ from trueline.errors import require
 from trueline.losses import LOSSES, Loss, PerceptronLoss, ZeroOne
 from trueline.wording import Readable
 
-__all__ = [
-    "COLOURS",
-    "CRITERION_WORDS",
-    "GREY",
-    "MARKERS",
-    "PALE",
-    "Array",
-    "Display",
-    "Fitted",
-    "axes",
-    "check_choice",
-    "coefficients_of",
-    "colour_bar",
-    "fitted",
-    "is_axes",
-    "is_fitted_object",
-    "legend",
-    "legend_below",
-    "losses_of",
-    "names_of",
-    "pair_of_axes",
-    "replaces",
-    "some_rows",
-    "tidy",
-    "title",
-]
-
 Array = NDArray[np.float64]
 
 # Okabe and Ito's palette without its yellow, told apart by every kind of colour vision.

@@ -25,8 +25,6 @@ from trueline.plots.style import (
 )
 from trueline.trace import Trace
 
-__all__ = ["DescentDisplay", "TraceDisplay", "plot_descent", "plot_trace"]
-
 _SECOND = {"gap": "proven gap", "violation": "largest violation of the KKT conditions"}
 _AGAINST = {"iteration": "updates", "visits": "rows seen", "passes": "passes over the data"}
 

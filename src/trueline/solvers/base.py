@@ -29,31 +29,6 @@ from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.pending import single_solutions
 from trueline.trace import Trace
 
-__all__ = [
-    "CALL",
-    "GRAM_RATE",
-    "ITERATION",
-    "Callback",
-    "Cost",
-    "Event",
-    "Facts",
-    "Iteration",
-    "Keep",
-    "Monitor",
-    "Options",
-    "Progress",
-    "Solver",
-    "gram_seconds",
-    "is_rank_deficient",
-    "iteration_seconds",
-    "kernel_seconds",
-    "normal_factor_seconds",
-    "orthogonal_seconds",
-    "refinement_seconds",
-    "run",
-    "seen_through",
-]
-
 
 @dataclass(frozen=True)
 class Facts:

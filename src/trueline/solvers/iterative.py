@@ -37,19 +37,6 @@ from trueline.solvers.least_squares.normal_equations import (
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
 
-__all__ = [
-    "ProofSchedule",
-    "best_constant",
-    "centred_design",
-    "finish",
-    "iteration_cost",
-    "krylov_steps",
-    "largest_eigenvalue",
-    "make_prover",
-    "starting_point",
-    "target_gap",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

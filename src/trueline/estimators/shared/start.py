@@ -10,8 +10,6 @@ import numpy as np
 from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks
 from trueline.problem import Problem
 
-__all__ = ["StartsAnywhere"]
-
 if TYPE_CHECKING:
     _Host = LinearEstimator
 else:
