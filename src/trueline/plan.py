@@ -8,8 +8,6 @@ from trueline.solvers.base import Cost, Facts
 from trueline.solvers.registry import SOLVERS
 from trueline.wording import Readable, counted
 
-__all__ = ["Candidate", "Plan", "multiplications", "normal_equations_by_hand"]
-
 
 @dataclass(frozen=True)
 class Candidate:

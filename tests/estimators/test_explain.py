@@ -369,7 +369,7 @@ def test_automatic_choice_is_the_cheapest_of_those_not_for_the_textbook(rows):
 
 
 @pytest.mark.parametrize(
-    "solver", ["cholesky", "qr", "svd", "lsmr", "conjugate_gradient", "gradient_descent"]
+    "solver", ["cholesky", "qr", "svd", "conjugate_gradient", "gradient_descent"]
 )
 def test_a_solver_asked_for_by_name_is_taken(solver, rows):
     model = LinearRegressor(solver=solver, penalty="l2")
@@ -381,7 +381,7 @@ def test_a_solver_asked_for_by_name_is_taken(solver, rows):
 
 
 def test_names_of_scikit_learn_are_translated(rows):
-    assert chosen(Ridge(solver="lsqr").explain(*rows)) == "lsmr"
+    assert chosen(Ridge(solver="lsqr").explain(*rows)) == "conjugate_gradient"
     assert chosen(Ridge(solver="sag").explain(*rows)) == "conjugate_gradient"
 
 
@@ -409,7 +409,7 @@ def test_names_of_scikit_learn_are_translated(rows):
             "cholesky",
         ),
         (
-            {"loss": "huber", "penalty": "l1", "solver": "lsmr"},
+            {"loss": "huber", "penalty": "l1", "solver": "qr"},
             "it needs squared loss and a quadratic penalty or none",
             "proximal_gradient",
         ),

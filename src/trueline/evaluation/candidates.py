@@ -65,19 +65,6 @@ from trueline.estimators.svm.svr import SVR
 from trueline.evaluation.grid_fits import Setting
 from trueline.evaluation.task import Task
 
-__all__ = [
-    "Axis",
-    "Candidate",
-    "Values",
-    "absolute_alphas",
-    "absolute_costs",
-    "candidates_for",
-    "known_candidates",
-    "simplest_first",
-    "squared_alphas",
-    "squared_costs",
-]
-
 # A grid goes on by a factor of a hundred at a time.
 _DECADES = 2.0
 # Strengths for each power of ten, and the powers of ten that a grid has at first.

@@ -36,8 +36,6 @@ from trueline.evaluation.task import (
 from trueline.guard import warn_of_gaps
 from trueline.table.columns import implausible_classes
 
-__all__ = ["Progress", "compare"]
-
 _WIDTH = 16  # characters of the bar
 _OFTEN = 0.1  # seconds between two changes of what is shown
 

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from sklearn.base import is_classifier
 
-__all__ = ["Method", "method_of"]
-
 #: What a loss estimates, of the targets at a row.
 _ESTIMATES = {
     "squared": "mean",

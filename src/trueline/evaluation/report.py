@@ -28,8 +28,6 @@ from trueline.evaluation.grid_search import GridScores
 from trueline.evaluation.methods import Method
 from trueline.wording import Readable, Text
 
-__all__ = ["Comparison", "Entry", "PairedTest", "holm", "paired_test"]
-
 Array = NDArray[np.float64]
 
 # Targets that were measured are not predicted to so many digits.

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from trueline.losses.noise import noise_of
 
-__all__ = ["Loss", "LossProperties"]
-
 Array = NDArray[np.float64]
 
 

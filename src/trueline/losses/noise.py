@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln, psi, xlogy
 
-__all__ = ["Noise", "noise_of"]
-
 Array = NDArray[np.float64]
 
 

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from trueline.penalties.prior import prior_text
 
-__all__ = ["NoPenalty", "Penalty", "check_strength"]
-
 Array = NDArray[np.float64]
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-__all__ = ["log_prior", "prior_text"]
-
 Array = NDArray[np.float64]
 
 _TEXTS = {

@@ -7,7 +7,7 @@ is drawn (``pip install 'trueline[plot]'``).
 ================  ==================================================================================
 module            draws
 ================  ==================================================================================
-``trace``         objective and gap along the iterations
+``trace``         objective and gap along the iterations; the way of a descent
 ``coefficients``  coefficients as bars; those of every class as a map or as images
 ``predictions``   predictions against the truth, and which classes are taken for which
 ``path``          coefficients, and errors on held-out rows, against the strength of a penalty
@@ -63,7 +63,7 @@ from trueline.plots.scores import ComparisonDisplay, ComplexityDisplay
 from trueline.plots.textbook.balls import BallDisplay, plot_balls
 from trueline.plots.textbook.curves import BumpDisplay, DegreeDisplay, plot_bumps, plot_degrees
 from trueline.plots.textbook.hulls import HullDisplay, plot_hulls
-from trueline.plots.trace import TraceDisplay, plot_trace
+from trueline.plots.trace import DescentDisplay, TraceDisplay, plot_descent, plot_trace
 
 __all__ = [
     "AlternationDisplay",
@@ -77,6 +77,7 @@ __all__ = [
     "ComplexityDisplay",
     "ConfusionDisplay",
     "DegreeDisplay",
+    "DescentDisplay",
     "FitDisplay",
     "HullDisplay",
     "LengthScaleDisplay",
@@ -102,6 +103,7 @@ __all__ = [
     "plot_confusion",
     "plot_cv_curve",
     "plot_degrees",
+    "plot_descent",
     "plot_fit",
     "plot_hulls",
     "plot_length_scales",

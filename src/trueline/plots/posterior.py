@@ -22,17 +22,9 @@ from trueline.plots.style import (
     names_of,
     some_rows,
     tidy,
+    title,
 )
 from trueline.wording import Readable, counted
-
-__all__ = [
-    "LengthScaleDisplay",
-    "PosteriorDisplay",
-    "ProcessDisplay",
-    "plot_length_scales",
-    "plot_posterior",
-    "plot_process",
-]
 
 _GRID = 80
 
@@ -152,7 +144,7 @@ class PosteriorDisplay(Readable):
         reach = float(np.ptp(y)) or 1.0
         ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
         ax.set_xlabel(self.name)
-        ax.set_title(counted(step, "point"))
+        title(ax, counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
         """Ellipses of the Student distribution of (intercept, slope)."""

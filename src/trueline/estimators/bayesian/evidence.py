@@ -57,8 +57,6 @@ from trueline.solvers.base import Facts
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["ARDRegression", "BayesianRidge", "EvidenceRegressor", "proven"]
-
 Array = NDArray[np.float64]
 
 _SMALL = 150

@@ -35,6 +35,7 @@ from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
 from trueline.gaussian_process.likelihood import (
     Likelihood,
+    add_evaluation,
     generic_likelihood,
     repeated_rows,
     warn_of_contradictions,
@@ -51,9 +52,8 @@ from trueline.gaussian_process.search import (
 )
 from trueline.gaussian_process.structure import recognise
 from trueline.guard import Verdict, warn_of_gap
+from trueline.trace import Trace
 from trueline.wording import counted
-
-__all__ = ["GaussianProcessRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -112,6 +112,9 @@ class GaussianProcessRegressor(
         For predictions before any fit.
     random_state : int, RandomState or None
         For the starts.
+    trace : bool, default=False
+        Keep every evaluation of the likelihood of all rows in ``trace_``: minus its value as the
+        objective, theta (logarithms of the parameters) as the weights.
 
     Attributes
     ----------
@@ -128,6 +131,7 @@ class GaussianProcessRegressor(
         is first looked at, at the cost of a few evaluations.
     n_iter_ : int
         Evaluations of the likelihood of all rows.
+    trace_ : Trace
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -165,6 +169,7 @@ class GaussianProcessRegressor(
     copy_X_train: bool = True
     n_targets: int | None = given(None, "int [1, inf)", None)
     random_state: Any = given(None, "random_state")
+    trace: bool = False
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -276,7 +281,7 @@ class GaussianProcessRegressor(
 
     def _search(self) -> Found:
         """The best parameters, set in ``kernel_``."""
-        theta = self.kernel_.theta
+        theta, self.trace_ = self.kernel_.theta, Trace(enabled=self.trace)
         if self.optimizer is None or self.kernel_.n_dims == 0:
             value = self.log_marginal_likelihood(theta, clone_kernel=False)
             return Found(theta, float(value), 1, True)
@@ -303,6 +308,7 @@ class GaussianProcessRegressor(
         """The best maximum that a search from these starts reaches."""
         likelihood = self._likelihood()
         if likelihood is not None and self.optimizer == "fmin_l_bfgs_b":
+            likelihood.trace = self.trace_
             return maximise(likelihood, starts, bounds)[0]
         return self._search_generic(starts, bounds)
 
@@ -339,6 +345,7 @@ class GaussianProcessRegressor(
             found = self.log_marginal_likelihood(
                 theta, eval_gradient=eval_gradient, clone_kernel=False
             )
+            add_evaluation(self.trace_, theta, found[0] if eval_gradient else found)
             return (-found[0], -found[1]) if eval_gradient else -found
 
         ends = []

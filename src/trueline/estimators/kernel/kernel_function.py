@@ -15,17 +15,6 @@ from sklearn.utils.validation import _num_samples
 from trueline.errors import MemoryNeededError
 from trueline.wording import counted
 
-__all__ = [
-    "available_bytes",
-    "check_memory",
-    "check_scale",
-    "data_text",
-    "kernel_matrix",
-    "matrix_text",
-    "noise_covariance",
-    "recipe_of",
-]
-
 
 def recipe_of(model: Any) -> dict[str, Any]:
     """How a model computes its kernel matrix."""

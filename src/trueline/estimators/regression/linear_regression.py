@@ -14,6 +14,7 @@ from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
+from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
@@ -22,8 +23,6 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.registry import SOLVERS
-
-__all__ = ["LinearRegression", "LinearRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -35,7 +34,6 @@ _SOLVERS = {
     "cholesky",
     "qr",
     "svd",
-    "lsmr",
     "conjugate_gradient",
     "gradient_descent",
     "stochastic_gradient",
@@ -72,7 +70,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     positive : bool, default=False
         Keep all coefficients at or above zero.
     solver : str, default="auto"
-        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "lsmr",
+        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd",
         "conjugate_gradient", and the textbook forms "gradient_descent", "stochastic_gradient",
         "mini_batch".
 
@@ -171,7 +169,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
 
 
 @parameters()
-class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
+class LinearRegressor(StartsAnywhere, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """A linear model for any registered loss and penalty.
 
     Minimises over w and b::
@@ -211,7 +209,7 @@ class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     time_limit : float, optional
         Seconds after which an iterative solver stops.
     trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
+        Keep objective, gap and coefficients of every iteration in ``trace_``.
     progress : bool, default=False
         Show a progress bar.
     random_state : int, RandomState or None

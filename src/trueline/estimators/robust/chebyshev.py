@@ -17,8 +17,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["ChebyshevRegressor"]
-
 Array = NDArray[np.float64]
 
 #: Names of solvers here, and in the registry.

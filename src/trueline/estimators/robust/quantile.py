@@ -21,8 +21,6 @@ from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
 
-__all__ = ["LeastAbsoluteDeviations", "QuantileRegressor"]
-
 Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours.

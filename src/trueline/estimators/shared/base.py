@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
@@ -38,7 +37,14 @@ from trueline.estimators.shared.precision import (
     unscaled,
 )
 from trueline.estimators.shared.report import Explanation, in_given_terms
-from trueline.estimators.shared.validation import new_rows, row_weights
+from trueline.estimators.shared.validation import (
+    new_rows,
+    refuse_nonfinite,
+    row_weights,
+    takes_batches,
+    unpacked,
+    wrappers,
+)
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
@@ -118,7 +124,8 @@ def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Mo
         callbacks.append(bar)
     fitted: dict[str, Any] = {}
     try:
-        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit))
+        keep = trace.keep if trace.enabled else None
+        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit), keep)
         if seen is not None:  # only a fit that came to its end can be evaluated
             fitted = {**data, "reconstruction_attributes": {}}
     finally:
@@ -244,13 +251,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     # --- fitting --------------------------------------------------------------------------------
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
+        X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
+            Rows to learn from. Batches bring their target and weights along.
         y : array-like of shape (n,) or (n, k)
             One target, or several; or class labels of any type, of shape (n,).
         sample_weight : float or array-like of shape (n,), optional
@@ -299,7 +307,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Carry out the plan, and deal with numbers too large or too small to be squared."""
         problem, X = task.problem, task.X
         if not SOLVERS[task.plan.chosen].shows_nonfinite or problem.design.is_sparse:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(X, type(self).__name__)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
@@ -308,12 +316,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                refuse_nonfinite(X, type(self).__name__)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return task.run_scaled()
         found = solution.moments
-        if found is None or found.is_ordinary() or exponents_of(problem) is None:
+        # Who took over from the chosen solver was told nothing of its sums of squares.
+        tells = found is None and solution.solver == task.plan.chosen
+        if tells or (found and found.is_ordinary()) or exponents_of(problem) is None:
             return solution
         return task.run_scaled()
 
@@ -329,7 +339,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
-            stacklevel=5 + hasattr(type(self).fit, "__wrapped__"),
+            stacklevel=5 + wrappers(type(self).fit),
         )
 
     def _solve_and_store(
@@ -489,12 +499,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Derivatives by ``coef_`` and ``intercept_``, from those by the problem's variables."""
         return G, g
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the certificate against the data that were fitted.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
         y : array-like of shape (n,) or (n, k)
         sample_weight : array-like of shape (n,), optional
 
@@ -503,13 +513,18 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        certificate = self.certificate_
-        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
-    def _tied(self, verification: Verification) -> Verification:
+        def check() -> Verification:
+            certificate = self.certificate_
+            return verify(certificate, *certificate.read(X, y, sample_weight))
+
+        return self._tied(check)
+
+    def _tied(self, check: Callable[[], Verification]) -> Verification:
         """The outcome, which fails as well if hyperparameters were changed after the fit."""
-        before = getattr(self, "_as_fitted", {})
-        return tied(before, chosen_by(self), verification)
+        check_is_fitted(self)
+        return tied(getattr(self, "_as_fitted", {}), chosen_by(self), check)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""

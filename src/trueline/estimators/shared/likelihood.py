@@ -25,8 +25,6 @@ from trueline.estimators.shared.objective import Objective
 from trueline.losses.noise import Noise, noise_of
 from trueline.penalties.prior import log_prior
 
-__all__ = ["Likelihood", "log_posterior", "of_targets", "rows_likelihood"]
-
 Array = NDArray[np.float64]
 
 

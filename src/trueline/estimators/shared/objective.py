@@ -15,8 +15,6 @@ from trueline.losses import smoothed
 from trueline.problem import Problem
 from trueline.wording import Readable
 
-__all__ = ["Objective", "objective_of"]
-
 Array = NDArray[np.float64]
 
 

@@ -51,19 +51,6 @@ from trueline.problem import Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
 
-__all__ = [
-    "ActiveColumns",
-    "GaussianLikelihood",
-    "LinearRegressorBase",
-    "SingleTarget",
-    "active_columns",
-    "coupled_freedom",
-    "elastic_freedom",
-    "group_freedom",
-    "real_problem",
-    "residual_squares",
-]
-
 Array = NDArray[np.float64]
 
 
@@ -137,11 +124,9 @@ def real_problem(
     if not is_plain(X, y):
         with numeric_target(model, y):
             X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
-            Y = y.astype(np.float64, copy=False)
-    else:
-        Y = y
-        if reset:
-            keep_columns_of(model, X)
+    elif reset:
+        keep_columns_of(model, X)
+    Y = y.astype(np.float64, copy=False)
     Y = Y[:, None] if Y.ndim == 1 else Y
     weights = model._weights(sample_weight, X)
     if weights is None or weights.all():

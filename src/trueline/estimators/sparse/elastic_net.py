@@ -24,14 +24,13 @@ from trueline.estimators.shared.regressor import (
     LinearRegressorBase,
     elastic_freedom,
 )
+from trueline.estimators.shared.validation import takes_batches
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-__all__ = ["AdaptiveLasso", "ElasticNet", "Lasso", "elastic_net_penalty"]
 
 Array = NDArray[np.float64]
 
@@ -214,6 +213,7 @@ class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         return Options(tol=self.tol / 100, max_iter=self.max_iter, start=self._warm().get("start"))
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:
         """Fit the model.
 

@@ -29,8 +29,6 @@ from trueline.solvers.iterative import iteration_cost, target_gap
 from trueline.solvers.newton.damped import DampedNewton, SmoothFunction, status_of
 from trueline.wording import counted as number_of
 
-__all__ = ["SmoothedMaximum", "smooth_multipliers"]
-
 Array = NDArray[np.float64]
 
 # How much of mu is left after each stage, and the least that can be left of the first one.

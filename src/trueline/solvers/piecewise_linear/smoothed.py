@@ -35,8 +35,6 @@ from trueline.solvers.iterative import best_constant, iteration_cost, target_gap
 from trueline.solvers.newton.damped import DampedNewton, SmoothFunction, status_of
 from trueline.wording import counted
 
-__all__ = ["Smoothed"]
-
 Array = NDArray[np.float64]
 
 # How much of the zone is left after each stage, and the least that can be left of the first one.
