@@ -90,8 +90,8 @@ class SmoothedMaximum(Solver):
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
                 f"{number_of(iteration.stages, 'stage')}",
-                f"mu log(2n) = {iteration.mu * iteration.log_rows:.4g}: the smooth function exceeds "
-                "the largest error by at most that",
+                "above the largest error is the smooth function by at most "
+                f"mu log(2n) = {iteration.mu * iteration.log_rows:.4g}",
             ],
             extra={"rows": places[rows], "dual": u[rows, None]},
         )
