@@ -1,4 +1,4 @@
-"""Kernels that have a second form, with whole arrays, until they are compiled: both are the same."""
+"""Kernels with a second form, of whole arrays, until they are compiled: both are the same."""
 
 import numpy as np
 import pytest

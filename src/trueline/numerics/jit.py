@@ -124,8 +124,8 @@ class Compiler:
     ) -> Any:
         """Mark a module-level function for compilation at its first call.
 
-        ``whole`` is the same with NumPy's whole arrays, called in place of the interpreter; where it
-        raises, machine code takes over.
+        ``whole`` is the same with NumPy's whole arrays, called in place of the interpreter; where
+        it raises, machine code takes over.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -96,7 +96,8 @@ def _solve_pairs_whole(
     max_iter: int,
 ) -> tuple[int, float]:
     """:func:`solve_pairs` with whole arrays."""
-    mark, moved = (getattr(each, "py_func", each) for each in (_mark_ends, _moved))
+    mark: Any = getattr(_mark_ends, "py_func", _mark_ends)
+    moved: Any = getattr(_moved, "py_func", _moved)
     q = len(room)
     up = np.where(beta >= high, np.inf, np.where(beta < 0, -epsilon, epsilon))
     down = np.where(beta <= low, -np.inf, np.where(beta > 0, epsilon, -epsilon))
