@@ -145,7 +145,7 @@ class DegreeDisplay(Display):
     >>> y = np.sin(6 * x.ravel())
     >>> display = plot_degrees(PolynomialRegression().fit(x, y), x, y, degrees=[1, 3])
     >>> [ax.get_title() for ax in display.ax_]
-    ['degree 1, RMSE 0.473', 'degree 3, RMSE 0.0645']
+    ['degree 1, RMSE 0.461', 'degree 3, RMSE 0.071']
     """
 
     feature: ArrayLike
