@@ -82,10 +82,11 @@ class Likelihood(Host):
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         super()._keep_of_rows(X, y, sample_weight)
-        s = _weights(sample_weight, len(y))
-        self._total_weight, self._level_of_target = float(s.sum()), self._level_of(y, s)
+        s = None if sample_weight is None else _weights(sample_weight, len(y))
+        self._total_weight = float(len(y) if s is None else s.sum())
+        self._level_of_target = self._level_of(y, s)
 
-    def _level_of(self, y: Any, s: Array) -> float:
+    def _level_of(self, y: Any, s: Array | None) -> float:
         """sum_i s_i h(y_i), zero for most losses."""
         return 0.0
 
@@ -201,13 +202,15 @@ def _weights(sample_weight: Any, n: int) -> Array:
     return np.broadcast_to(given, n)
 
 
-def of_targets(noise: Noise | None, y: Any, s: Array) -> float:
+def of_targets(noise: Noise | None, y: Any, s: Array | None) -> float:
     """sum_i s_i h(y_i)."""
     if noise is None or noise.of_target is None:
         return 0.0
+    target = np.asarray(y, dtype=np.float64)
+    if s is None:
+        return float(noise.of_target(target).sum())
     is_used = s > 0
-    values = noise.of_target(np.asarray(y, dtype=np.float64)[is_used])
-    return float(s[is_used] @ values)
+    return float(s[is_used] @ noise.of_target(target[is_used]))
 
 
 def _freedom(model: Any, objective: Objective | None) -> float:
