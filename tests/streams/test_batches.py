@@ -98,6 +98,14 @@ def test_least_squares_reads_the_features_once(folder):
     assert str(rows).endswith("16 batches of up to 256 rows")
 
 
+def test_plans_and_objectives_are_told_of_batches(folder):
+    rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
+    model = LogisticRegression()
+    assert "3,000 rows x 4 columns" in str(model.explain(rows))
+    model.fit(rows)
+    assert model.objective(rows)() == pytest.approx(model.certificate_.objective)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, N - 1), max_size=12, unique=True))
 def test_any_partition_gives_the_same_answer(cuts):

@@ -214,7 +214,7 @@ def plot_losses(
 
     Parameters
     ----------
-    estimator : fitted estimator, Loss, or mapping of str to these, optional
+    estimator : fitted estimator, Loss or its name, or mapping of str to these, optional
         The loss that a fitted model has minimised; by default those for regression.
     ax : pair of matplotlib Axes, optional
     reach : float, default=2.5
@@ -230,9 +230,8 @@ def plot_losses(
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from trueline.losses import Hinge, PerceptronLoss
     >>> from trueline.plots import plot_losses
-    >>> display = plot_losses({"hinge": Hinge(), "perceptron": PerceptronLoss()}, properties=True)
+    >>> display = plot_losses({"hinge": "hinge", "Rosenblatt": "perceptron"}, properties=True)
     >>> display.ax_[0].get_legend().get_texts()[0].get_text()
     'hinge: convex, corner, Lipschitz 1, l above 0-1'
     """

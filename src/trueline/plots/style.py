@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import require
-from trueline.losses import Loss
+from trueline.losses import LOSSES, Loss, PerceptronLoss, ZeroOne
 from trueline.wording import Readable
 
 Array = NDArray[np.float64]
@@ -179,14 +179,23 @@ def coefficients_of(model: Any) -> Array:
 
 
 def losses_of(given: Any) -> dict[str, Loss]:
-    """Losses by label: of a fitted model, a loss itself, or a mapping of labels to these."""
+    """Losses by label: of a fitted model, a loss or its name, or a mapping of labels to these."""
+    given = _named(given) if isinstance(given, str) else given
     if isinstance(given, Mapping):
         return {label: _loss_of(one) for label, one in given.items()}
     loss = _loss_of(given)
     return {(loss.name if given is loss else type(fitted(given).model).__name__): loss}
 
 
+def _named(name: str) -> Loss:
+    """A loss by its name, also one that is not minimised."""
+    known: dict[str, type[Loss]] = {**LOSSES, "perceptron": PerceptronLoss, "zero_one": ZeroOne}
+    check_choice("loss", name, sorted(known))
+    return known[name]()
+
+
 def _loss_of(given: Any) -> Loss:
+    given = _named(given) if isinstance(given, str) else given
     if isinstance(given, Loss):
         return given
     model = fitted(given).model

@@ -162,7 +162,7 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
             *column_sizes(problem),
         )
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+    def objective(self, X: Any, y: Any = None, sample_weight: Any = None, **data: Any) -> Objective:
         """The function that the fit has minimised, at the scale that was found.
 
         sigma H(r / sigma) is Huber's loss of r with threshold epsilon sigma, times 2 / sigma.

@@ -474,7 +474,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
         return W, b
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+    def objective(self, X: Any, y: Any = None, sample_weight: Any = None, **data: Any) -> Objective:
         """The function that the fit has minimised, to be called at any coefficients.
 
         Parameters
@@ -493,6 +493,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             arguments, and prints as its formula.
         """
         check_is_fitted(self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         return objective_of(self, X, y, sample_weight, **data)
 
     def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
@@ -560,6 +561,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is None:
             check_is_fitted(self)
             return replace(self._explained_fit(), all=all)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._check_parameters()

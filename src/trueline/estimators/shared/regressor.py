@@ -124,9 +124,11 @@ def real_problem(
     if not is_plain(X, y):
         with numeric_target(model, y):
             X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
-    elif reset:
-        keep_columns_of(model, X)
-    Y = y.astype(np.float64, copy=False)
+            Y = y.astype(np.float64, copy=False)
+    else:
+        Y = y.astype(np.float64, copy=False)
+        if reset:
+            keep_columns_of(model, X)
     Y = Y[:, None] if Y.ndim == 1 else Y
     weights = model._weights(sample_weight, X)
     if weights is None or weights.all():

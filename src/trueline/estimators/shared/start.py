@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks
+from trueline.estimators.shared.base import Host, fit_with_callbacks
+from trueline.estimators.shared.validation import takes_batches
 from trueline.problem import Problem
 
-if TYPE_CHECKING:
-    _Host = LinearEstimator
-else:
-    _Host = object
 
-
-class StartsAnywhere(_Host):
+class StartsAnywhere(Host):
     """Estimators whose ``fit`` is told where a descent starts."""
 
     @fit_with_callbacks
+    @takes_batches
     def fit(
         self,
         X: Any,

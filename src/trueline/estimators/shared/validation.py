@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -74,10 +75,9 @@ def takes_batches(fit: Any) -> Any:
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if isinstance(X, Batches):
-            named = dict(zip(("y", "sample_weight"), given)) | named
+            named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
             own = unpacked(X, named.get("y"), named.get("sample_weight"))
-            named["y"], named["sample_weight"] = own[1:]
-            given = ()
+            return fit(**{**named, "y": own[1], "sample_weight": own[2]})
         return fit(self, X, *given, **named)
 
     return with_batches
@@ -104,8 +104,8 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}
-    if reset:
-        return validate_data(estimator, X, y, **options)
+    if reset or isinstance(X, Batches):
+        return validate_data(estimator, X, y, reset=reset, **options)
     return check_X_y(X, y, estimator=estimator, **options)
 
 
