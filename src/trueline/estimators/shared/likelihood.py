@@ -95,7 +95,16 @@ class Likelihood(Host):
         certificate = self._resolved_certificate()
         loss = certificate.objective - certificate.penalty.value(certificate.coef)
         is_maximum = "maximum" in certificate.loss.capabilities
-        return loss if is_maximum else loss / self._total_weight
+        return loss if is_maximum else loss / self._rows_fitted()
+
+    def _rows_fitted(self) -> float:
+        """The sum of the weights of the fit."""
+        if not hasattr(self, "_total_weight"):
+            raise ValueError(
+                "This model was fitted together with others, or loaded from a file of an earlier "
+                "version, and does not know how many rows it was fitted to: fit it by itself."
+            )
+        return self._total_weight
 
     def _dispersion(self) -> float:
         scale = _noise(self._resolved_certificate()).scale
@@ -138,8 +147,8 @@ class Likelihood(Host):
         certificate = self._resolved_certificate()
         noise, mean = _noise(certificate), self._mean_loss()
         if "maximum" in certificate.loss.capabilities:
-            return self._total_weight * noise.level(phi) if mean <= phi else -np.inf
-        total = self._total_weight * (noise.level(phi) - mean / phi)
+            return self._rows_fitted() * noise.level(phi) if mean <= phi else -np.inf
+        total = self._rows_fitted() * (noise.level(phi) - mean / phi)
         return float(total + self._level_of_target)
 
     log_posterior = log_posterior
@@ -177,8 +186,9 @@ class Likelihood(Host):
         self, price: float | None, X: Any, y: Any, sample_weight: Any, **data: Any
     ) -> float:
         value = -2.0 * self.log_likelihood(X, y, sample_weight, **data)
-        rows, objective = self._total_weight, None
-        if X is not None:
+        if X is None:
+            rows, objective = self._rows_fitted(), None
+        else:
             objective = self.objective(X, y, sample_weight, **data)
             rows = float(_weights(sample_weight, objective.problem.n_samples).sum())
         price = float(np.log(rows)) if price is None else price
