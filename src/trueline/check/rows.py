@@ -398,7 +398,7 @@ def independent_columns(
     """
     R = factor(Table(rows, centre, columns, constant))
     if constant:  # what rounding of the centre leaves is no direction of its own
-        R = np.linalg.qr(np.roll(R, 1, axis=1), mode="r")[1:, 1:]
+        R = np.asarray(np.linalg.qr(np.roll(R, 1, axis=1), mode="r"))[1:, 1:]
     norms = sum((rows.s[w] @ block[:, columns] ** 2 for w, block in rows), np.zeros(len(columns)))
     kept = _independent(R, np.sqrt(norms))
     rest = np.setdiff1d(np.arange(len(columns)), kept)
