@@ -44,8 +44,6 @@ from trueline.estimators.shared.validation import new_rows, row_weights, validat
 from trueline.estimators.svm.classifier import best_slopes
 from trueline.estimators.svm.linear import LinearSVC
 
-__all__ = ["CalibratedClassifier", "fit_calibrators", "probabilities_of"]
-
 Array = NDArray[np.float64]
 
 

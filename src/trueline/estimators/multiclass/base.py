@@ -69,19 +69,6 @@ from trueline.estimators.shared.parameters import (
 from trueline.estimators.shared.validation import validate_data
 from trueline.wording import Readable, counted, relative
 
-__all__ = [
-    "BinaryReduction",
-    "CombinedCertificate",
-    "SchemeExplanation",
-    "agreeing",
-    "certified_parts",
-    "couple_least_squares",
-    "couple_likelihood",
-    "parts_have",
-    "speaker_of",
-    "verified_parts",
-]
-
 Array = NDArray[np.float64]
 
 # Certainty on both sides at once would contradict itself: a little doubt is always left.

@@ -35,8 +35,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
-__all__ = ["OneVsOneClassifier"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 1 << 19  # scores held at a time

@@ -22,8 +22,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import refuse_missing
 
-__all__ = ["OneVsRestClassifier"]
-
 Array = NDArray[np.float64]
 
 

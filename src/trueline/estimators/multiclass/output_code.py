@@ -72,16 +72,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
-__all__ = [
-    "DECODINGS",
-    "DESIGNS",
-    "OutputCodeClassifier",
-    "check_book",
-    "class_scores",
-    "design_book",
-    "least_distance",
-]
-
 Array = NDArray[np.float64]
 
 #: The designs by name.

@@ -21,8 +21,6 @@ from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.wording import Readable, Text, counted
 
-__all__ = ["Certified", "Explained", "Explanation", "in_given_terms", "verify"]
-
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Readable):
@@ -33,6 +31,8 @@ class Explanation(Readable):
     certificate: Certificate | None = None
     #: What is chosen before the fit that the plan is about, and how; one line each.
     search: Sequence[str] = ()
+    #: The steps of the textbook's method with their costs; one line each.
+    by_hand: Sequence[str] = ()
     #: Whether every solver is listed, those for other losses and penalties too.
     all: bool = False
 
@@ -43,6 +43,7 @@ class Explanation(Readable):
     def __str__(self) -> str:
         lines = [self.plan.text(self.all)]
         lines += [f"{'' if i else 'search':<11}{line}" for i, line in enumerate(self.search)]
+        lines += [f"{'' if i else 'by hand':<11}{line}" for i, line in enumerate(self.by_hand)]
         if self.facts is not None:
             facts = self.facts
             lines.append(

@@ -30,16 +30,6 @@ from trueline.solvers.dual_coordinate_ascent import kernels
 from trueline.solvers.iterative import target_gap
 from trueline.wording import counted
 
-__all__ = [
-    "DualIteration",
-    "Rows",
-    "balanced",
-    "occurring_columns",
-    "random_start",
-    "solve_on_columns",
-    "with_constant",
-]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -294,6 +284,9 @@ class DualIteration(Iteration):
 
     def refine(self) -> None:
         """More digits than asked for, where they cost hardly anything."""
+
+    def choose(self) -> None:
+        """The best of the points seen, where the sweeps end before they have converged."""
 
     def known_scores(self) -> Array | None:
         """The scores of the coefficients as they are, if they are known."""
