@@ -42,18 +42,6 @@ from trueline.solution import PendingCertificate, Solution, Stage, Status
 from trueline.solvers import constant_model
 from trueline.wording import counted, times
 
-__all__ = [
-    "Verdict",
-    "confirm",
-    "is_about",
-    "judge",
-    "judge_by_own",
-    "tolerance_of",
-    "verdict_of",
-    "warn_of_gap",
-    "warn_of_gaps",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

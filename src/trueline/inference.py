@@ -55,16 +55,6 @@ from trueline.moments import Moments
 from trueline.numerics.gram import weighted_gram
 from trueline.wording import Readable
 
-__all__ = [
-    "BANDWIDTHS",
-    "KERNELS",
-    "KINDS",
-    "CoefficientTable",
-    "Estimate",
-    "fisher_covariance",
-    "quantile_covariance",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -27,22 +27,6 @@ from scipy.spatial.distance import cdist
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "DenseSource",
-    "Features",
-    "KernelFunction",
-    "KernelSource",
-    "MatrixSource",
-    "SparseSource",
-    "features_of",
-    "gather",
-    "kernel_scores",
-    "largest_exponent",
-    "make_source",
-    "mirror",
-    "require_symmetric",
-]
-
 
 @dataclass(frozen=True)
 class KernelFunction:

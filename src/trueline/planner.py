@@ -25,17 +25,6 @@ from trueline.solvers import IndependentColumns, ProximalGradient
 from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 
-__all__ = [
-    "execute",
-    "execute_paths",
-    "execute_set",
-    "forget_plans",
-    "make_plan",
-    "make_set_plans",
-    "shares_work",
-]
-
-
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
 # nor more bytes.
 _FALLBACK_RATIO, _FALLBACK_SECONDS, _FALLBACK_MEMORY = 30.0, 1.0, 2e9

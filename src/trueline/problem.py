@@ -21,8 +21,6 @@ from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.wording import Readable
 
-__all__ = ["ConcomitantProblem", "MomentsProblem", "Problem"]
-
 Array = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import Readable, counted
 
-__all__ = ["Member", "ProblemSet"]
-
 Array = NDArray[np.float64]
 
 
@@ -129,20 +127,11 @@ class ProblemSet(Readable):
         return Problem(design, *parts)
 
     def on_common_rows(self) -> ProblemSet:
-        """The same problems, each on all rows: those that a member does not name weigh nothing.
-
-        Rows that are in the same problems become neighbours.
-        """
+        """The same problems, each on all rows: those that a member does not name weigh nothing."""
         if all(member.rows is None for member in self.members):
             return self
-        n, mark = self.design.shape[0], np.random.default_rng(0)
-        marks = np.zeros(n)
-        for member in self.members:
-            marks[slice(None) if member.rows is None else member.rows] += mark.random()
-        order = np.argsort(marks, kind="stable")
-        members = tuple(_on_all(member, n, order) for member in self.members)
-        design = self.design.take(order)
-        return replace(self, design=design, members=members, shared=None, _kept=[])
+        members = tuple(_on_all(member, self.design.shape[0]) for member in self.members)
+        return replace(self, members=members, shared=None, _kept=[])
 
     def moments(self, number: int) -> Moments:
         """The moments of the rows that one member counts."""
@@ -170,13 +159,13 @@ class ProblemSet(Readable):
         return [sorted(path, key=lambda number: -strengths[number]) for path in found.values()]
 
 
-def _on_all(member: Member, n: int, order: NDArray[np.intp]) -> Member:
-    """A member on all rows, in this order."""
+def _on_all(member: Member, n: int) -> Member:
+    """A member on all rows."""
     target, weights = np.repeat(member.target[:1], n, axis=0), np.zeros(n)
     rows = slice(None) if member.rows is None else member.rows
     target[rows] = member.target
     weights[rows] = 1.0 if member.weights is None else member.weights
-    return member._replace(target=target[order], weights=weights[order], rows=None)
+    return member._replace(target=target, weights=weights, rows=None)
 
 
 def _strength(penalty: Penalty) -> float:

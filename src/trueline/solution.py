@@ -15,8 +15,6 @@ from trueline.moments import Moments
 from trueline.trace import Trace
 from trueline.wording import Readable, counted
 
-__all__ = ["PathSolution", "PendingCertificate", "Solution", "Stage", "Status", "resolved"]
-
 Array = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Term", "glossary", "terms"]
-
 _FILE = Path(__file__).with_name("terms.toml")
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from trueline.wording import Readable, counted
 
-__all__ = ["Trace"]
-
 Array = NDArray[np.float64]
 
 # Of the points that are kept: the most, the fewest of long vectors, and their numbers in all.
@@ -90,7 +88,8 @@ class Trace(Readable):
         if not self.records:
             return "Trace: nothing recorded (fit with trace=True)"
         columns = ", ".join(self.columns())
-        return f"Trace: {counted(len(self), 'record')} of {columns}; to_frame() has them all"
+        kept = f"; coef has the weights at {len(self.points)} of them" if self.points else ""
+        return f"Trace: {counted(len(self), 'record')} of {columns}; to_frame() has them all{kept}"
 
     def __len__(self) -> int:
         return len(self.records)

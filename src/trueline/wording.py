@@ -9,8 +9,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
-__all__ = ["Readable", "Text", "counted", "outline", "relative", "shown_as_text", "times"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

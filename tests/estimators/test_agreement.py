@@ -213,7 +213,7 @@ def test_layout_in_memory_does_not_matter(name, layout, tmp_path):
 
 
 DIRECT = ["auto", "svd", "cholesky", "qr", "kernel"]
-ITERATIVE = ["lsqr", "sparse_cg", "sag", "saga", "lsmr", "conjugate_gradient"]
+ITERATIVE = ["lsqr", "sparse_cg", "sag", "saga", "conjugate_gradient"]
 TEXTBOOK = ["gradient_descent", "stochastic_gradient", "mini_batch"]
 
 

@@ -16,7 +16,7 @@ from trueline import LinearRegressor, PolynomialRegression, RidgeCV
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
 
-ITERATIVE = ["conjugate_gradient", "lsmr", "gradient_descent", "proximal_gradient"]
+ITERATIVE = ["conjugate_gradient", "gradient_descent", "proximal_gradient"]
 SLOW = {"solver": "gradient_descent", "tol": 1e-12}
 
 
@@ -139,7 +139,7 @@ def test_the_model_can_be_fitted_again_after_a_failure(rows):
 
 def test_callbacks_can_be_taken_off_again(rows):
     recorder = Recorder()
-    LinearRegressor(solver="lsmr").set_callbacks(recorder).set_callbacks().fit(*rows)
+    LinearRegressor(solver="conjugate_gradient").set_callbacks(recorder).set_callbacks().fit(*rows)
     assert recorder.heard == []
 
 
@@ -211,7 +211,7 @@ def test_a_monitor_logs_as_it_does_for_models_of_scikit_learn(rows):
         callback.ScoringMonitor(scoring="r2"),
         callback.ScoringMonitor(scoring="accuracy"),
     )
-    LinearRegressor(solver="lsmr").set_callbacks(ours).fit(X, y)
+    LinearRegressor(solver="conjugate_gradient").set_callbacks(ours).fit(X, y)
     LogisticRegression().set_callbacks(theirs).fit(X, y > 0)
     columns = [set(monitor.get_logs().data[0]) for monitor in (ours, theirs)]
     assert columns[0] - {"r2"} == columns[1] - {"accuracy"}
@@ -220,7 +220,7 @@ def test_a_monitor_logs_as_it_does_for_models_of_scikit_learn(rows):
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_models_of_iterations_are_in_the_units_of_the_data(scale, rows):
     X, y = rows
-    model = LinearRegressor(solver="lsmr", penalty=None, tol=1e-12)
+    model = LinearRegressor(solver="conjugate_gradient", penalty=None, tol=1e-12)
     logged = scores(model, X * scale, y)
     assert logged[-2][1] == pytest.approx(logged[-1][1], rel=1e-9)
     assert logged[-1][1] == pytest.approx(scores(model, X, y)[-1][1], rel=1e-9)
@@ -234,7 +234,9 @@ def test_models_of_iterations_have_the_precision_of_the_data(rows):
         def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
             seen.append(fitted_estimator)
 
-    LinearRegressor(solver="lsmr").set_callbacks(Keeper()).fit(X.astype(np.float32), y)
+    LinearRegressor(solver="conjugate_gradient").set_callbacks(Keeper()).fit(
+        X.astype(np.float32), y
+    )
     assert {model.coef_.dtype for model in seen} == {np.dtype(np.float32)}
     assert len({id(model.coef_) for model in seen}) == len(seen)
 
@@ -266,11 +268,13 @@ def test_progress_is_put_away_after_a_failure(rows, screen):
     model = LinearRegressor(**SLOW, progress=True).set_callbacks(Recorder(fail_at=1))
     with pytest.raises(ZeroDivisionError):
         model.fit(*rows)
-    LinearRegressor(solver="lsmr", progress=True).fit(*rows)  # only one bar can live at a time
+    LinearRegressor(solver="conjugate_gradient", progress=True).fit(
+        *rows
+    )  # only one bar can live at a time
 
 
 def test_nothing_is_drawn_unless_asked_for(rows, screen, capfd):
-    LinearRegressor(solver="lsmr").fit(*rows)
+    LinearRegressor(solver="conjugate_gradient").fit(*rows)
     assert screen.getvalue() == ""
     assert capfd.readouterr() == ("", "")
 
@@ -304,8 +308,8 @@ def test_no_time_at_all_is_one_iteration(rows):
 def test_a_limit_that_is_not_reached_changes_nothing(rows):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limited = LinearRegressor(solver="lsmr", time_limit=600.0).fit(*rows)
-    free = LinearRegressor(solver="lsmr").fit(*rows)
+        limited = LinearRegressor(solver="conjugate_gradient", time_limit=600.0).fit(*rows)
+    free = LinearRegressor(solver="conjugate_gradient").fit(*rows)
     np.testing.assert_array_equal(limited.coef_, free.coef_)
 
 
@@ -315,7 +319,7 @@ def test_callbacks_of_a_grid_search_reach_the_models_in_it(rows):
     class Everywhere(Recorder):
         max_propagation_depth = None
 
-    search = GridSearchCV(LinearRegressor(solver="lsmr"), {"alpha": [1.0, 2.0]}, cv=2)
+    search = GridSearchCV(LinearRegressor(solver="conjugate_gradient"), {"alpha": [1.0, 2.0]}, cv=2)
     theirs = GridSearchCV(TheirRidge(), {"alpha": [1.0, 2.0]}, cv=2).fit(*rows)
     recorder = Everywhere()
     search.set_callbacks(recorder).fit(*rows)

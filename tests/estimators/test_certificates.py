@@ -80,7 +80,7 @@ MODELS = {
     "least squares without intercept": LinearRegression(fit_intercept=False),
     "QR": LinearRegression(solver="qr"),
     "SVD": LinearRegression(solver="svd", fit_intercept=False),
-    "LSMR": LinearRegression(solver="lsmr"),
+    "conjugate gradients, no penalty": LinearRegression(solver="conjugate_gradient"),
     "conjugate gradients": Ridge(solver="conjugate_gradient"),
     "gradient descent, stopped early": Ridge(solver="gradient_descent", max_iter=5),
     "ridge": Ridge(),

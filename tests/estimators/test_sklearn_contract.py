@@ -89,7 +89,7 @@ MORE_SETTINGS = [
     LinearRegression(fit_intercept=False),
     LinearRegression(solver="qr"),
     LinearRegression(solver="svd"),
-    LinearRegression(solver="lsmr"),
+    LinearRegression(solver="conjugate_gradient"),
     Ridge(alpha=0.0),
     Ridge(alpha=1e3, fit_intercept=False),
     Ridge(solver="kernel"),

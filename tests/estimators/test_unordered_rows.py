@@ -36,7 +36,7 @@ def shuffled(X, in_pieces):
 
 REGRESSORS = [
     trueline.Ridge(),
-    trueline.Ridge(solver="lsmr", tol=1e-8),
+    trueline.Ridge(solver="conjugate_gradient", tol=1e-8),
     trueline.RidgeCV(),
     trueline.Lasso(alpha=0.01, tol=1e-8),
     trueline.LassoCV(alphas=8, cv=3, tol=1e-8),

@@ -18,10 +18,9 @@ from trueline.solvers.iterative import largest_eigenvalue
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 
-KRYLOV = ["conjugate_gradient", "lsmr"]
 STOCHASTIC = ["stochastic_gradient", "mini_batch"]
 TEXTBOOK = ["gradient_descent", *STOCHASTIC]
-ALL = [*KRYLOV, "proximal_gradient", *TEXTBOOK]
+ALL = ["conjugate_gradient", "proximal_gradient", *TEXTBOOK]
 N, D = 60, 4
 
 
@@ -61,7 +60,7 @@ def solve(name, problem, monitor=None, **options):
 
 
 @pytest.mark.grid(2)
-@pytest.mark.parametrize("name", [*KRYLOV, "proximal_gradient", "gradient_descent"])
+@pytest.mark.parametrize("name", ["conjugate_gradient", "proximal_gradient", "gradient_descent"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("intercept", [False, True], ids=["origin", "intercept"])
@@ -109,20 +108,21 @@ def test_stochastic_methods_come_near(name, sparse, weighted):
     assert solution.certificate.verify(problem.design.X, Y, s)
 
 
-@pytest.mark.parametrize("name", ["lsmr", "conjugate_gradient"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_wide_data_without_penalty_give_the_answer_of_least_norm(name, sparse):
+def test_wide_data_without_penalty_give_the_answer_of_least_norm(sparse):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(20, 50)) + 1.0, rng.normal(size=(20, 2))
-    solution = solve(name, make_problem(X, Y, NoPenalty(), sparse=sparse), tol=1e-14)
+    solution = solve(
+        "conjugate_gradient", make_problem(X, Y, NoPenalty(), sparse=sparse), tol=1e-14
+    )
     expected = np.linalg.pinv(X - X.mean(axis=0)) @ (Y - Y.mean(axis=0))
     assert_allclose(solution.coef, expected, atol=1e-8)
 
 
-def test_lsmr_has_least_norm_when_columns_repeat():
+def test_the_answer_has_least_norm_when_columns_repeat():
     X, Y, _ = make_data()
     X = np.hstack([X, 3.0 * X[:, :2]])
-    solution = solve("lsmr", make_problem(X, Y, NoPenalty()), tol=1e-12)
+    solution = solve("conjugate_gradient", make_problem(X, Y, NoPenalty()), tol=1e-12)
     expected = np.linalg.pinv(X - X.mean(axis=0)) @ (Y - Y.mean(axis=0))
     assert_allclose(solution.coef, expected, atol=1e-8)
     assert solution.status is Status.CONVERGED
@@ -130,22 +130,20 @@ def test_lsmr_has_least_norm_when_columns_repeat():
     assert solution.certificate.verify(X, Y).holds
 
 
-@pytest.mark.parametrize("name", KRYLOV)
-def test_columns_of_very_different_size_converge_in_few_steps(name):
+def test_columns_of_very_different_size_converge_in_few_steps():
     X, Y, _ = make_data()
     problem = make_problem(
         X * [1.0, 1e-4, 1e3, 1e6], Y, L2(np.array([[1.0], [1e-8], [1e6], [1e12]]))
     )
-    solution = solve(name, problem, tol=1e-12)
+    solution = solve("conjugate_gradient", problem, tol=1e-12)
     assert solution.status is Status.CONVERGED
     assert solution.n_iter <= 2 * D
 
 
-@pytest.mark.parametrize("name", KRYLOV)
-def test_a_constant_column_gets_nothing(name):
+def test_a_constant_column_gets_nothing():
     X, Y, _ = make_data()
     X[:, 1] = 0.1
-    solution = solve(name, make_problem(X, Y, NoPenalty()), tol=1e-10)
+    solution = solve("conjugate_gradient", make_problem(X, Y, NoPenalty()), tol=1e-10)
     assert_allclose(solution.coef[1], 0.0, atol=1e-8)
 
 
@@ -338,7 +336,7 @@ def test_too_large_a_step_diverges_and_says_so(name):
     assert solution.certificate.gap == np.inf
 
 
-@pytest.mark.parametrize("name", [*KRYLOV, "proximal_gradient", "gradient_descent"])
+@pytest.mark.parametrize("name", ["conjugate_gradient", "proximal_gradient", "gradient_descent"])
 def test_a_tolerance_beyond_rounding_stalls(name):
     X, Y, _ = make_data()
     solution = solve(name, make_problem(X, Y, L2(1.0)), tol=1e-40)
@@ -380,7 +378,7 @@ def test_the_objective_falls_with_every_step(name):
     assert (np.diff(trace["objective"]) <= 1e-12).all()
 
 
-@pytest.mark.parametrize("name", [*KRYLOV, "proximal_gradient"])
+@pytest.mark.parametrize("name", ["conjugate_gradient", "proximal_gradient"])
 def test_watching_changes_nothing(name):
     X, Y, _ = make_data()
     problem = make_problem(X, Y, L2(0.5))

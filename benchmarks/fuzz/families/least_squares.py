@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 
 _NAMES = ("plain", "plain", "ridge", "ridge", "general", "positive", "classes", "cv")
-_PLAIN = ("auto", "auto", "cholesky", "qr", "svd", "lsmr", "conjugate_gradient")
+_PLAIN = ("auto", "auto", "cholesky", "qr", "svd", "conjugate_gradient")
 _RIDGE = (*_PLAIN, "kernel", "kernel")
 _ALPHAS = (1e-300, 1e-100, 1e-30, 1e-20, 1e-14, 1e-10, 1e-8, 1e-3, 1.0, 1e3, 1e8)
 

@@ -38,8 +38,6 @@ from scipy.special import gammaln
 from trueline.moments import Moments
 from trueline.wording import Readable
 
-__all__ = ["NormalInverseGamma"]
-
 Array = NDArray[np.float64]
 
 

@@ -42,16 +42,6 @@ from trueline.moments import Moments
 from trueline.numerics.blas import svd
 from trueline.problem import Problem
 
-__all__ = [
-    "Hyperprior",
-    "Maximum",
-    "Spectrum",
-    "log_evidence",
-    "log_evidence_gradient",
-    "maximise_evidence",
-    "outside_square",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

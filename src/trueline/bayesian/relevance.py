@@ -32,8 +32,6 @@ from trueline.bayesian.evidence import Hyperprior, outside_square
 from trueline.moments import Moments
 from trueline.problem import Problem
 
-__all__ = ["Relevance", "determine_relevance"]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

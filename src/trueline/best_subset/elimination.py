@@ -28,21 +28,6 @@ import numpy as np
 
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "DEPENDENT",
-    "DEPENDENT_DOUBLED",
-    "UNIT",
-    "best_few",
-    "best_few_doubled",
-    "centred_products",
-    "divided",
-    "eliminate",
-    "eliminate_doubled",
-    "gain_of",
-    "is_positive",
-    "solve_support",
-]
-
 #: Relative square below which what is left of a column is taken for rounding.
 DEPENDENT = 1e-10
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from trueline.best_subset.elimination import DEPENDENT, solve_support
 from trueline.numerics.jit import kernel
 
-__all__ = ["descend", "forward", "independent", "lowest_indices", "many_starts"]
-
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
 

@@ -46,20 +46,6 @@ from trueline.best_subset.elimination import (
 from trueline.best_subset.exchange import independent
 from trueline.best_subset.relaxation import Relaxed, climb, relax, uniform_diagonal
 
-__all__ = [
-    "RAISED",
-    "ROOT_STEPS",
-    "Node",
-    "Outcome",
-    "Quadratic",
-    "Start",
-    "correlation",
-    "explore",
-    "is_small",
-    "least_eigenvalue",
-    "relaxed",
-]
-
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
 

@@ -46,17 +46,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "DEPENDENT_COLUMNS",
-    "Relaxed",
-    "bound_at",
-    "climb",
-    "proven_bound",
-    "relax",
-    "sum_of_largest",
-    "uniform_diagonal",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 _ROUNDS = 40
 _SWEEPS = 200

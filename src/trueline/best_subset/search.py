@@ -35,8 +35,6 @@ from trueline.best_subset.statement import least_of_all, lowered
 from trueline.numerics.blas import run_strands
 from trueline.wording import Readable
 
-__all__ = ["Answer", "Found", "SubsetPath", "best_subsets", "carried_down", "search"]
-
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
 

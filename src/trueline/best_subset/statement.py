@@ -51,16 +51,6 @@ from trueline.moments import Moments
 from trueline.numerics.precision import two_sum
 from trueline.problem import Problem
 
-__all__ = [
-    "Statement",
-    "allowance",
-    "certify_search",
-    "is_doubtful",
-    "least_of_all",
-    "lowered",
-    "state",
-]
-
 Array = NDArray[np.float64]
 
 # What is left of a copy of another column, relative to its norm: the rounding of its numbers, as

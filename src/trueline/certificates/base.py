@@ -16,8 +16,6 @@ from trueline.wording import Readable, relative
 if TYPE_CHECKING:
     from trueline.check import Verification
 
-__all__ = ["KINDS", "Certificate", "Proof", "Reading", "checkable"]
-
 Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
 Reading = Callable[[Any, Any, Any], tuple[Any, Any, Any]]

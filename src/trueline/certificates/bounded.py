@@ -52,8 +52,6 @@ from trueline.certificates.evaluation import (
 from trueline.certificates.quadratic import proven_coercivity
 from trueline.problem import Problem
 
-__all__ = ["Cone", "bounded_gap", "certify_bounded", "cone_gap", "find_cone", "is_cone"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -50,8 +50,6 @@ from trueline.certificates.special.maximum import certify_maximum
 from trueline.certificates.tangent import Tangent
 from trueline.problem import Problem
 
-__all__ = ["BESIDE", "PROOFS", "Prover", "certify", "certify_beside"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -39,8 +39,6 @@ from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["certify_curvature", "certify_firth", "certify_local", "shifted_sums", "sums_about"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -45,23 +45,6 @@ from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = [
-    "Directions",
-    "Evaluation",
-    "Free",
-    "GapProof",
-    "Rounding",
-    "confirmable_terms",
-    "evaluate",
-    "evaluate_objective",
-    "is_free",
-    "open_directions",
-    "sum_by_blocks",
-    "sum_rows",
-    "through_the_loss",
-    "unpenalised",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -56,16 +56,6 @@ from scipy.spatial.distance import cdist
 from trueline.certificates.base import Proof
 from trueline.wording import relative
 
-__all__ = [
-    "KERNEL_KINDS",
-    "SUPPORT_VECTOR_KINDS",
-    "KernelCertificate",
-    "SupportVectorCertificate",
-    "certify_support_vectors",
-    "is_definite",
-    "score_error",
-]
-
 Array = NDArray[np.float64]
 
 #: The kinds of proof, and what each one says in a sentence.

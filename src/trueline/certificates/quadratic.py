@@ -51,16 +51,6 @@ from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = [
-    "Evidence",
-    "certify_fenchel",
-    "certify_from_moments",
-    "certify_quadratic",
-    "residual_gap",
-    "is_fenchel",
-    "proven_coercivity",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

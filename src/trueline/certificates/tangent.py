@@ -70,18 +70,6 @@ from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 
-__all__ = [
-    "SAFE",
-    "UNDERFLOW",
-    "PointSums",
-    "RowSums",
-    "Tangent",
-    "at_most_objective",
-    "floor_of",
-    "is_tangent",
-    "nearby",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -24,8 +24,6 @@ import scipy.sparse as sp
 from trueline.check.schema import get, parameters
 from trueline.check.verdict import ProofFileError
 
-__all__ = ["read_proof", "write_proof"]
-
 _FORMAT = "trueline proof 1"
 
 

@@ -6,17 +6,6 @@ import html
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = [
-    "Check",
-    "ProofFileError",
-    "Refused",
-    "TruelineError",
-    "Verdict",
-    "Verification",
-    "VerificationError",
-    "told",
-]
-
 
 class Refused(Exception):
     """The certificate or the data do not have the form that the claim needs."""

@@ -17,18 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "EPS",
-    "Law",
-    "LawBook",
-    "assert_at_most",
-    "assert_close",
-    "assert_is_frozen",
-    "assert_same_parts",
-    "assert_survives_pickling",
-    "assert_text_rebuilds",
-]
-
 Check = Callable[[Any, Any], None]
 
 

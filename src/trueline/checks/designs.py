@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from trueline.checks.book import EPS, LawBook, assert_at_most, assert_close
 from trueline.design import Design
 
-__all__ = ["DESIGN_LAWS", "DesignPoints", "check_design"]
-
 Array = NDArray[np.float64]
 
 DESIGN_LAWS = LawBook("design")

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from trueline.checks.book import LawBook, assert_at_most
 
-__all__ = ["ESTIMATOR_LAWS", "EstimatorPoints", "check_estimator"]
-
 Array = NDArray[np.float64]
 
 ESTIMATOR_LAWS = LawBook("estimator")

@@ -24,8 +24,6 @@ from trueline.checks.book import (
 )
 from trueline.losses import Loss
 
-__all__ = ["LOSS_LAWS", "LossPoints", "check_loss"]
-
 Array = NDArray[np.float64]
 
 LOSS_LAWS = LawBook("loss")

@@ -25,8 +25,6 @@ from trueline.checks.book import (
 )
 from trueline.penalties import Penalty
 
-__all__ = ["PENALTY_LAWS", "PenaltyPoints", "check_penalty", "with_strength"]
-
 Array = NDArray[np.float64]
 
 PENALTY_LAWS = LawBook("penalty")

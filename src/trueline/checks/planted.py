@@ -27,19 +27,6 @@ from trueline.penalties import (
 )
 from trueline.problem import Problem
 
-__all__ = [
-    "MIX",
-    "SIGNS",
-    "Array",
-    "KnownProblem",
-    "class_problems",
-    "hadamard",
-    "label_problems",
-    "margin_problems",
-    "plant_labels",
-]
-
-
 Array = NDArray[np.float64]
 
 

@@ -52,7 +52,6 @@ from trueline.penalties import (
 )
 from trueline.problem import Problem
 
-__all__ = ["known_problems", "plant"]
 _WEIGHTS = np.tile([0.5, 1.0, 2.0, 4.0], 4)
 
 

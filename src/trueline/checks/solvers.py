@@ -20,8 +20,6 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Event, Facts, Monitor, Options, Solver
 from trueline.trace import Trace
 
-__all__ = ["SOLVER_LAWS", "SolverPoints", "check_solver", "claims"]
-
 SOLVER_LAWS = LawBook("solver")
 
 

@@ -15,8 +15,6 @@ import typer
 
 from trueline.cli.families import FAMILIES
 
-__all__ = ["app"]
-
 _MODELS = ", ".join(["auto", *FAMILIES])
 
 app = typer.Typer(

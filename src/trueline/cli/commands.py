@@ -33,8 +33,6 @@ from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, read_table
 from trueline.wording import counted
 
-__all__ = ["run_explain", "run_fit", "run_predict", "run_verify"]
-
 _ZIP = b"PK\x03\x04"
 
 

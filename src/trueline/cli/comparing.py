@@ -25,8 +25,6 @@ from trueline.separation.separate import separate
 from trueline.table import Encoded, Table
 from trueline.wording import counted
 
-__all__ = ["Choices", "run_compare", "run_separability"]
-
 
 @dataclass(frozen=True)
 class Choices:

@@ -20,8 +20,6 @@ from trueline.cli.model_text import (
 )
 from trueline.errors import MissingExtraError
 
-__all__ = ["run_demo"]
-
 Array = NDArray[np.float64]
 
 #: The columns of scikit-learn's diabetes data, with names that say what they are.

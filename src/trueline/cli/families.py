@@ -9,8 +9,6 @@ from typing import Any
 
 from trueline.errors import TableError
 
-__all__ = ["FAMILIES", "Family", "choose_family", "family_with", "find_family", "flag"]
-
 # With this many rows per column, least squares needs no help from a penalty.
 _PLENTY = 20
 

@@ -13,17 +13,6 @@ from trueline.cli import show
 from trueline.cli.prepare import Prepared, quiet_names
 from trueline.wording import relative
 
-__all__ = [
-    "show_certificate",
-    "show_data",
-    "show_explanation",
-    "show_model",
-    "show_model_coefficients",
-    "show_proof",
-    "show_search",
-    "show_verdict",
-]
-
 
 def show_data(out: Console, ready: Prepared) -> None:
     """Print the size of the table, its columns, and remarks about them."""

@@ -14,8 +14,6 @@ from trueline.errors import TableError
 from trueline.table import Encoded, Guess, Table, encode, guess_task, read_table
 from trueline.table.columns import implausible
 
-__all__ = ["Prepared", "Request", "prepare", "quiet_names", "refuse_implausible"]
-
 
 @dataclass(frozen=True)
 class Request:

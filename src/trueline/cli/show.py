@@ -20,23 +20,6 @@ from rich.text import Text
 from trueline.errors import TruelineError, require
 from trueline.table import Table
 
-__all__ = [
-    "MOST_ROWS",
-    "console",
-    "heading",
-    "note",
-    "quantity",
-    "save_picture",
-    "show_checks",
-    "show_coefficients",
-    "show_columns",
-    "show_error",
-    "show_facts",
-    "show_plan",
-    "show_scatter",
-    "show_steps",
-]
-
 _BAR = 12  # characters on each side of zero
 MOST_ROWS = 30  # longer lists are cut
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}

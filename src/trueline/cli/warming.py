@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run_warm"]
-
 
 def run_warm(into: Path | None) -> None:
     """Compile what is not compiled yet; into another folder for the level of such machines."""

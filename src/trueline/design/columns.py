@@ -28,8 +28,6 @@ from trueline.design.sparse_rows import ChosenRows
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = ["Columns", "columns_of", "submatrix"]
-
 Integers = NDArray[np.intp]
 
 _STRANDS = 16

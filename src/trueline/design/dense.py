@@ -18,8 +18,6 @@ from trueline.numerics.gram import (
     second_sums,
 )
 
-__all__ = ["DenseDesign"]
-
 _KERNEL_ROWS = 512
 # Where coefficients use less than this share of the columns, these are gathered for a product.
 _FEW_USED = 1 / 16

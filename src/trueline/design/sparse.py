@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
 
-__all__ = ["SparseDesign"]
-
 # From so many entries on products take all threads.
 LARGE = 1_000_000
 # From so many on passes over them are compiled, which those over fewer are not worth. Entries in

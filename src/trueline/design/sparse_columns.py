@@ -31,8 +31,6 @@ from trueline.design.sparse import SparseDesign
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = ["Entries", "Reach", "SparseStore", "column_dot", "cuts", "four_dots"]
-
 Integers = NDArray[np.intp]
 Indices = NDArray[np.int32]
 

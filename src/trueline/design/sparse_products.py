@@ -26,22 +26,6 @@ from trueline.design.sparse_columns import Indices, column_dot, cuts
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "LANES",
-    "Starts",
-    "add_squares",
-    "curved_product",
-    "extent",
-    "gather",
-    "gram_of_rows",
-    "has_each_once",
-    "scatter",
-    "squares_across",
-    "squares_along",
-    "sum_squares",
-    "threaded_product",
-]
-
 #: Where the entries of each line begin.
 Starts = NDArray[np.int32] | NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from trueline.design.sparse_products import gather, scatter
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = ["ChosenRows"]
-
 Integers = NDArray[np.intp]
 Starts = NDArray[np.int64]
 

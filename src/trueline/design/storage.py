@@ -16,8 +16,6 @@ from trueline.design.base import Design
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 
-__all__ = ["as_design", "as_suitable_design"]
-
 # Measured on generated tables and one-hot columns, over all losses: above this share of entries
 # that are not zero, or below so many entries in all, sparse products win nothing.
 _SPARSE_SHARE, _SMALL = 0.25, 100_000

@@ -22,8 +22,6 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 
-__all__ = ["AugmentedDesign", "StandardizedDesign"]
-
 
 class StandardizedDesign(Design):
     """Another design with an offset subtracted from and a scale multiplied to each column.

@@ -31,8 +31,6 @@ from trueline.evaluation.task import Split, Task, as_scorers, make_task, scorer_
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 
-__all__ = ["ComplexityCurve", "LearningCurve", "RadialRidge", "complexity_curve", "learning_curve"]
-
 Array = NDArray[np.float64]
 
 

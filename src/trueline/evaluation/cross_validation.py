@@ -24,8 +24,6 @@ from trueline.evaluation.task import as_scorers, is_leave_one_out, make_task, sc
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 
-__all__ = ["CrossValidation", "NestedCrossValidation", "cross_validate", "nested_cross_validate"]
-
 Array = NDArray[np.float64]
 SHORTCUTS = ("auto", "exact", "none")
 

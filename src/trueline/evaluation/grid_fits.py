@@ -28,8 +28,6 @@ from trueline.evaluation.task import FoldRows, Split, Task
 from trueline.guard import Verdict
 from trueline.problem import Problem
 
-__all__ = ["Fits", "GridFits", "Refits", "Setting", "choose_fits", "fit_weights", "same_settings"]
-
 Setting = dict[str, Any]
 
 # Gaps relative to the objective of the best constant. Fits of a grid are there to be compared: less

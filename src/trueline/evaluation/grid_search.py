@@ -25,16 +25,6 @@ from trueline.guard import Verdict
 from trueline.selection.cross_validation import fast_metric
 from trueline.wording import Readable
 
-__all__ = [
-    "GridScores",
-    "Search",
-    "choose_setting",
-    "evaluate_grid",
-    "score_fits",
-    "search_grid",
-    "standard_error",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -17,15 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = [
-    "LeakageWarning",
-    "column_names",
-    "leaking_columns",
-    "leaking_in_table",
-    "missing",
-    "warn_of_leakage",
-]
-
 _EXACT = 1e-12
 # Fewer rows are explained by a column of noise with some probability.
 _FEWEST = 10

@@ -39,8 +39,6 @@ from trueline.selection.cross_validation import fast_metric
 from trueline.selection.leave_one_out import leave_one_out_errors
 from trueline.solvers import Spectrum
 
-__all__ = ["LeaveOneOut", "approximate_scores", "leave_one_out_route"]
-
 Array = NDArray[np.float64]
 
 _CLOSED = "leave-one-out in closed form, from one fit to all rows"

@@ -33,20 +33,6 @@ from trueline.problem import Problem
 from trueline.selection.cross_validation import fold_weights
 from trueline.wording import counted
 
-__all__ = [
-    "FoldRows",
-    "Scorers",
-    "Split",
-    "Task",
-    "as_scorers",
-    "is_leave_one_out",
-    "make_splits",
-    "make_task",
-    "scorer_name",
-    "takes_weights",
-    "test_shares",
-]
-
 Scorers = dict[str, Any]
 
 

@@ -21,8 +21,6 @@ from trueline.estimators.shared.parameters import given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 from trueline.wording import Readable, counted, shown_as_text
 
-__all__ = ["ConstantFeature", "DesignMatrix", "FeatureMap", "grouped_by_source"]
-
 
 class FeatureMap(TransformerMixin, BaseEstimator):
     """A transformer from numbers to numbers.

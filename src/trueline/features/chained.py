@@ -46,8 +46,6 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.estimators.shared.validation import row_weights, validate_data
 from trueline.wording import counted, shown_as_text
 
-__all__ = ["ChainedClassifiers", "Learner", "Stage"]
-
 Outside = frozenset[int]
 
 

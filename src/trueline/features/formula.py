@@ -16,8 +16,6 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.features.base import DesignMatrix, grouped_by_source
 from trueline.wording import counted, shown_as_text
 
-__all__ = ["FormulaFeatures", "formula"]
-
 _INTERCEPT = "Intercept"
 
 

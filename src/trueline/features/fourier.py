@@ -16,8 +16,6 @@ from sklearn.utils import check_random_state
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
-__all__ = ["FourierFeatures", "RandomFourierFeatures", "pair_bound", "uniform_bound"]
-
 
 @parameters()
 class FourierFeatures(FeatureMap):

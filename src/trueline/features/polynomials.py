@@ -14,8 +14,6 @@ from scipy import sparse
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
-__all__ = ["Interactions", "OrthogonalPolynomialFeatures"]
-
 Array = NDArray[np.float64]
 
 _LETTERS = {"data": "P", "legendre": "L", "chebyshev": "T"}

@@ -18,8 +18,6 @@ from sklearn.utils.multiclass import type_of_target
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
-__all__ = ["RadialBasisFeatures", "choose_centres", "distances", "width_by_rule"]
-
 Array = NDArray[Any]
 
 # Widths tried by validation: around the rule, by factors of the square root of two, which changes

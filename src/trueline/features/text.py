@@ -26,17 +26,6 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.wording import shown_as_text
 
-__all__ = [
-    "MISSPELLING",
-    "STYLE",
-    "Counter",
-    "TextFeatures",
-    "misspelling",
-    "read_texts",
-    "style",
-    "tokens",
-]
-
 STYLE = (
     "characters",
     "words",

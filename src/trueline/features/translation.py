@@ -28,8 +28,6 @@ from trueline.features.translation_models import (
 )
 from trueline.wording import shown_as_text
 
-__all__ = ["TranslationFeatures"]
-
 Array = NDArray[np.float64]
 
 # A word has so many translations: those with at least this probability.

@@ -38,19 +38,6 @@ from numpy.typing import NDArray
 
 from trueline.features.text import tokens
 
-__all__ = [
-    "SURFACE",
-    "Corpus",
-    "LanguageModel",
-    "Lexicon",
-    "Links",
-    "Scores",
-    "Vocabulary",
-    "given_lexicon",
-    "learn_lexicon",
-    "surface",
-]
-
 
 @dataclass(frozen=True)
 class Corpus:

@@ -33,8 +33,6 @@ from trueline.gaussian_process.structure import CONSTANT, NOISE, Structure, Term
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
-__all__ = ["add_covariance", "contract", "covariance", "cross_covariance", "diagonal", "gradients"]
-
 Array = NDArray[np.float64]
 
 

@@ -32,8 +32,6 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from trueline.gaussian_process.covariance import covariance, cross_covariance, diagonal, gradients
 from trueline.gaussian_process.structure import NOISE, Structure
 
-__all__ = ["InducingBound", "InducingFit", "choose_points"]
-
 Array = NDArray[np.float64]
 
 _JITTER = 1e-10

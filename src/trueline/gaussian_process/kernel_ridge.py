@@ -36,8 +36,6 @@ from trueline.certificates.kernel import (
     score_error,
 )
 
-__all__ = ["KernelRidgePath", "LinearKernel", "Rotated", "certify_equations", "solve_equations"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -22,8 +22,6 @@ from scipy import linalg
 
 from trueline.certificates.kernel import KernelCertificate
 
-__all__ = ["certify_process", "kernel_units"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -26,18 +26,6 @@ from trueline.gaussian_process.likelihood import Likelihood
 from trueline.gaussian_process.structure import NOISE, Structure
 from trueline.wording import counted
 
-__all__ = [
-    "Found",
-    "climb",
-    "climb_function",
-    "has_learned",
-    "maximise",
-    "scales_of",
-    "walk",
-    "warn_unlearned",
-    "warn_unsettled",
-]
-
 Array = NDArray[np.float64]
 
 # From this many rows on it pays to start with few of them.

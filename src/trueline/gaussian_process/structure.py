@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process import kernels as gp
 
-__all__ = ["KERNELS", "Structure", "Term", "recognise"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -55,8 +55,6 @@ from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Gamma", "LocalDeviance", "LogDeviance", "Poisson", "Tweedie", "phi", "refused"]
-
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
 _SERIES = [1.0 / math.factorial(k) for k in range(2, _ORDER + 1)]

@@ -17,8 +17,6 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["EpsilonInsensitive", "SquaredEpsilonInsensitive"]
-
 
 @dataclass(frozen=True)
 class _Insensitive(Loss):

@@ -48,8 +48,6 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["CrammerSinger", "HardMargin", "Hinge", "SquaredHinge", "ZeroOne"]
-
 
 @dataclass(frozen=True)
 class _HingeLike(Loss):

@@ -44,8 +44,6 @@ from scipy.special import xlog1py, xlogy
 from trueline.losses.base import Array, Loss
 from trueline.numerics.jit import kernel
 
-__all__ = ["LOGISTIC", "SQUARED_HINGE", "Logistic", "Softmax", "derivatives"]
-
 
 @dataclass(frozen=True)
 class Logistic(Loss):

@@ -30,8 +30,6 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Absolute", "MaximumError", "OrderedQuantiles", "Quantile"]
-
 
 class _OneKink(Loss):
     """Two straight lines that meet at z = y, written once in terms of their slopes."""

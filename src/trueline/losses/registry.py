@@ -13,8 +13,6 @@ from trueline.losses.logistic import Logistic
 from trueline.losses.quantile import Absolute, MaximumError, Quantile
 from trueline.losses.squared import Huber, Squared
 
-__all__ = ["LOSSES", "as_loss"]
-
 LOSSES: dict[str, type[Loss]] = {
     cls.name: cls
     for cls in (

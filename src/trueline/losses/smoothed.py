@@ -32,8 +32,6 @@ from scipy.special import entr, logsumexp, softmax
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["LogSumExp", "Smoothed", "smoothed"]
-
 
 @dataclass(frozen=True)
 class Smoothed(Loss):

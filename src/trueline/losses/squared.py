@@ -25,8 +25,6 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Huber", "Squared"]
-
 
 @dataclass(frozen=True)
 class Squared(Loss):

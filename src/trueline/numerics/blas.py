@@ -32,17 +32,6 @@ from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
-__all__ = [
-    "FEW_COLUMNS",
-    "add_gram",
-    "available_threads",
-    "run_strands",
-    "single_threaded_blas",
-    "singular_values",
-    "svd",
-    "symmetrised",
-]
-
 Array = NDArray[np.float64]
 
 

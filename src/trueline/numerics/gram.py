@@ -21,20 +21,6 @@ from numpy.typing import NDArray
 from trueline.numerics.blas import FEW_COLUMNS, add_gram, run_strands, symmetrised
 from trueline.numerics.jit import has_code
 
-__all__ = [
-    "BLOCK_BYTES",
-    "SMALL_WORK",
-    "TINY_WORK",
-    "Sums",
-    "fold",
-    "row_strands",
-    "rows_per_block",
-    "second_sums",
-    "sums_by_blocks",
-    "weighted_gram",
-    "weighted_sums",
-]
-
 Array = NDArray[np.float64]
 
 # The first call of the kernel costs a process some tenths of a second, half of it the import of

@@ -42,19 +42,6 @@ from trueline.numerics.blas import run_strands, symmetrised
 from trueline.numerics.gram import Sums, fold
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "add_one",
-    "add_three",
-    "add_two",
-    "host_lanes",
-    "lanes",
-    "lanes_of",
-    "load",
-    "move_scaled",
-    "store",
-    "sums_by_tiles",
-]
-
 Array = NDArray[np.float64]
 
 # Three panels of so many rows fill three quarters of a first cache of 32 kB.

@@ -25,8 +25,6 @@ from typing import Any, cast
 
 import numpy as np
 
-__all__ = ["NUMBERS", "STEPS", "WHOLE_NUMBERS", "Running", "arrays_in", "as_compiled", "counting"]
-
 # A step takes about a microsecond (0.3 to 4), and to compile a kernel 0.3 to 5 seconds. Who pays
 # for both pays at most about twice what compiling at once would have cost.
 STEPS = 500_000

@@ -63,8 +63,6 @@ from trueline.numerics.interpreted import (
 )
 from trueline.numerics.machine_code import disk_cache, label_of, open_folder, user_cache
 
-__all__ = ["Compiler", "compiler", "has_code", "kernel"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -23,8 +23,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-__all__ = ["LEVELS", "disk_cache", "label_of", "level_of_host", "open_folder", "user_cache"]
-
 #: Machine -> names of the processor and of the features that LLVM generates code for.
 LEVELS = {
     "x86_64": ("x86-64-v3", "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.2"),

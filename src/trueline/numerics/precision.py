@@ -21,15 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "SlicedRows",
-    "residual_doubled",
-    "sum_doubled",
-    "transposed_product_doubled",
-    "two_product",
-    "two_sum",
-]
-
 Array = NDArray[np.float64]
 
 _SPLITTER = 134217729.0  # 2^27 + 1

@@ -38,8 +38,6 @@ from trueline.online.rules import (
     loss_of,
 )
 
-__all__ = ["adaptive_pass", "adaptive_row", "path_step"]
-
 # Numbers whose squares can be added up.
 _HUGE = 1e150
 

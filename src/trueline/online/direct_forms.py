@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from trueline.online.passes import DirectTask, Order, Record
 
-__all__ = ["direct_margins", "run_direct_pocket", "run_direct_textbook"]
-
 Array = NDArray[np.float64]
 
 

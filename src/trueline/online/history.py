@@ -15,8 +15,6 @@ from trueline.online.passes import DirectTask, Record, Task
 from trueline.online.rules import INTERCEPT_STEP, ZERO
 from trueline.trace import Trace
 
-__all__ = ["errors_after_passes", "trace_of_run"]
-
 Array = NDArray[np.float64]
 
 # More points than this are not told apart in a picture.

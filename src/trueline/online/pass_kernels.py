@@ -50,16 +50,6 @@ from trueline.online.rules import (
     step_of,
 )
 
-__all__ = [
-    "Penalty",
-    "Scaled",
-    "direct_pass",
-    "one_row",
-    "online_pass",
-    "penalised_pass",
-    "unscale",
-]
-
 
 @kernel
 def online_pass(

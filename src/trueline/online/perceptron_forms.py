@@ -24,17 +24,6 @@ from trueline.online.passes import Order, Record, Task, raise_for_row
 from trueline.online.rows import add, as_weight, dot
 from trueline.online.rules import INTERCEPT_STEP, RATE, THRESHOLD, ZERO
 
-__all__ = [
-    "dual_pass",
-    "first_mistakes",
-    "pocket_pass",
-    "run_batch",
-    "run_pocket",
-    "run_textbook",
-    "survivors",
-    "weighted_errors",
-]
-
 
 @kernel
 def _visit(

@@ -27,30 +27,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "AHEAD",
-    "NO_INDICES",
-    "NO_POINTERS",
-    "Labels",
-    "Rows",
-    "add",
-    "as_weight",
-    "column_of",
-    "count_rows",
-    "dot",
-    "finite_after",
-    "give_signs",
-    "normalised",
-    "prefetch",
-    "prefetch_far",
-    "prefetch_row",
-    "span_of",
-    "split_in_two",
-    "squared_norm",
-    "value_of",
-    "with_constant",
-]
-
 # Below this many numbers in a row they are added in the order written, as a reader would do it by
 # hand (exact ties between classes then are ties here too); above, in several partial sums, which
 # is several times as fast.

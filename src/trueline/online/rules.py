@@ -26,28 +26,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "AVERAGE_FROM",
-    "DECAY",
-    "INTERCEPT_STEP",
-    "LOGISTIC",
-    "NEGATIVE_WEIGHT",
-    "PASSIVE_AGGRESSIVE",
-    "PASSIVE_AGGRESSIVE_I",
-    "PASSIVE_AGGRESSIVE_II",
-    "PERCEPTRON",
-    "POSITIVE_WEIGHT",
-    "RATE",
-    "THRESHOLD",
-    "ZERO",
-    "Rule",
-    "logistic",
-    "loss_of",
-    "passive_aggressive",
-    "perceptron",
-    "step_of",
-]
-
 PERCEPTRON = 0
 PASSIVE_AGGRESSIVE = 1
 PASSIVE_AGGRESSIVE_I = 2

@@ -24,9 +24,6 @@ from numpy.typing import NDArray
 
 from trueline.online.rows import give_signs
 
-__all__ = ["Progress", "batches_of", "column_of", "hashed_row", "hashed_rows"]
-
-
 # Names whose columns are kept at hand, at most.
 _REMEMBERED = 2**20
 _PLAIN_NAMES = frozenset((str, int))

@@ -28,8 +28,6 @@ import numpy as np
 
 from trueline.penalties.base import Array, NoPenalty, Penalty
 
-__all__ = ["Bounded", "NonNegative"]
-
 
 @dataclass(frozen=True, eq=False)
 class NonNegative(Penalty):

@@ -21,8 +21,6 @@ import numpy as np
 
 from trueline.penalties.base import Array, Penalty, check_strength
 
-__all__ = ["L1", "L2", "ElasticNet"]
-
 
 def soft_threshold(V: Array, threshold: float | Array) -> Array:
     """sign(v) max(0, abs(v) - threshold), elementwise."""

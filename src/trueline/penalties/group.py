@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 
 from trueline.penalties.base import Array, Penalty, check_strength
 
-__all__ = ["BlockNorms", "Group", "MultiTask", "unit_and_norm"]
-
 Integers = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -10,8 +10,6 @@ from trueline.penalties.bounded import Bounded, NonNegative
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
 from trueline.penalties.group import Group, MultiTask
 
-__all__ = ["PENALTIES", "as_penalty"]
-
 PENALTIES: dict[str, type[Penalty]] = {
     cls.name: cls for cls in (NoPenalty, L2, L1, ElasticNet, NonNegative, Bounded, Group, MultiTask)
 }

@@ -34,8 +34,6 @@ from numpy.lib import format as npy
 from trueline.errors import ModelFileError
 from trueline.persistence.codec import ARRAY_KINDS, LONGEST_INTEGER
 
-__all__ = ["HEADER", "open_regular", "read_archive", "replace_file", "write_archive"]
-
 _locks: Any
 try:
     import fcntl as _locks

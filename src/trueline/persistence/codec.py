@@ -55,8 +55,6 @@ from trueline.persistence.registry import (
 )
 from trueline.persistence.typecheck import misfit, misfit_attribute, misfit_parameter
 
-__all__ = ["ARRAY_KINDS", "LONGEST_INTEGER", "Decoder", "Encoder"]
-
 #: Kinds of dtype an array in a file may have: booleans, integers, floats, complex, strings.
 ARRAY_KINDS = "biufcU"
 #: Digits of an integer in a file; Python's own limit, below which reading one takes no time.

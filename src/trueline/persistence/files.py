@@ -15,8 +15,6 @@ from trueline.persistence.archive import read_archive, write_archive
 from trueline.persistence.codec import Decoder, Encoder
 from trueline.persistence.registry import is_estimator
 
-__all__ = ["FORMAT", "VERSION", "ModelFile", "load", "read", "save"]
-
 FORMAT = "trueline model"
 #: Raised when files written now could not be read by older releases.
 VERSION = 1

@@ -22,19 +22,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FORMER_FIELDS",
-    "LABELS",
-    "SCHEMAS",
-    "find_class",
-    "is_estimator",
-    "known_classes",
-    "label",
-    "register",
-    "transformer_classes",
-    "unsaved",
-]
-
 _Numbers = NDArray[np.floating] | None
 _Schema = Mapping[str, Any]
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from trueline.persistence.registry import SCHEMAS, known_classes, label
 
-__all__ = ["misfit", "misfit_attribute", "misfit_parameter"]
-
 _NUMBERS = "biuf"  # the dtype kinds that can stand where numbers are expected
 
 

@@ -24,8 +24,6 @@ from trueline.plots.style import (
 )
 from trueline.selection.criteria import CRITERIA
 
-__all__ = ["StepsDisplay", "SubsetDisplay", "plot_steps", "plot_subsets"]
-
 _MOST_NAMES = 40
 _SHOWN_NAMES = 2
 

@@ -30,21 +30,6 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = [
-    "MARKS",
-    "CVCurveDisplay",
-    "PathDisplay",
-    "chosen_grid",
-    "chosen_strengths",
-    "count_on_top",
-    "draw_strengths",
-    "mark_strengths",
-    "path_of",
-    "plot_cv_curve",
-    "plot_path",
-    "positive_strengths",
-]
-
 _DASHES = ("-", "--", ":", "-.")
 _LINE = 0.17  # inches between two names
 

@@ -18,8 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import Array, names_of
 
-__all__ = ["View", "choose_view"]
-
 
 @dataclass
 class View:

@@ -28,17 +28,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CRITERIA",
-    "Criterion",
-    "adjusted_r2",
-    "aic",
-    "aicc",
-    "bic",
-    "log_likelihood",
-    "mallows_cp",
-]
-
 Array = NDArray[np.float64]
 
 #: The criteria that need nothing but the fit, by name.

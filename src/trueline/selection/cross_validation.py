@@ -46,19 +46,6 @@ from trueline.problem_set import Member, ProblemSet
 from trueline.solution import PathSolution
 from trueline.solvers.base import Options
 
-__all__ = [
-    "edge_notes",
-    "fast_metric",
-    "fold_problems",
-    "fold_weights",
-    "held_moments",
-    "largest_correlation",
-    "largest_strength",
-    "r2_from_moments",
-    "squared_errors",
-    "strengths",
-]
-
 Array = NDArray[np.float64]
 
 

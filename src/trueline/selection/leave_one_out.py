@@ -20,8 +20,6 @@ from trueline.numerics.blas import run_strands
 from trueline.problem import Problem
 from trueline.solvers import Spectrum
 
-__all__ = ["leave_one_out_errors", "leave_one_out_squares"]
-
 Array = NDArray[np.float64]
 
 

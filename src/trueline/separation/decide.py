@@ -59,8 +59,6 @@ from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 from trueline.separation.lifting import Integers, independent
 from trueline.separation.nearest import NearestPoint
 
-__all__ = ["Known", "Proposal", "Split", "decide", "descend", "pairs_of", "search"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

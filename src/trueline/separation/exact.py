@@ -37,15 +37,6 @@ from trueline.separation.lifting import (
     solve_integers,
 )
 
-__all__ = [
-    "Dependence",
-    "dependence_of",
-    "direction_from",
-    "exchange",
-    "in_span",
-    "not_positive",
-]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

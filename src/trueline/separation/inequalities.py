@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from trueline.numerics.blas import svd
 from trueline.separation.lifting import Integers, integer_rows
 
-__all__ = ["ContrastRows", "Rows", "SignedRows"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -27,17 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PRIMES",
-    "as_integers",
-    "exact_products",
-    "independent",
-    "integer_rows",
-    "primitive",
-    "product_bound",
-    "solve_integers",
-]
-
 Words = NDArray[np.int64]
 Indices = NDArray[np.intp]
 

@@ -31,8 +31,6 @@ from trueline.wording import Readable, counted
 if TYPE_CHECKING:
     from trueline.check import Verification
 
-__all__ = ["MaximumMargin", "largest_margin"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -21,8 +21,6 @@ from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 from trueline.separation.lifting import Integers, as_integers, exact_products
 from trueline.wording import Readable, counted
 
-__all__ = ["Separability", "expression", "hyperplanes_of", "plain_statement", "separate"]
-
 Array = NDArray[np.float64]
 
 

@@ -21,6 +21,7 @@ from trueline.solvers.base import (
     Facts,
     Iteration,
     Monitor,
+    Options,
     Progress,
     gram_seconds,
     iteration_seconds,
@@ -35,18 +36,6 @@ from trueline.solvers.least_squares.normal_equations import (
     factor_spectrum,
 )
 from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
-
-__all__ = [
-    "ProofSchedule",
-    "best_constant",
-    "centred_design",
-    "finish",
-    "iteration_cost",
-    "krylov_steps",
-    "largest_eigenvalue",
-    "make_prover",
-    "target_gap",
-]
 
 Array = NDArray[np.float64]
 
@@ -88,6 +77,16 @@ def best_constant(problem: Problem) -> Array:
         slope = problem.weigh(problem.loss.gradient(y, scores)).sum(axis=0)
         low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
     return 0.5 * (low + high)
+
+
+def starting_point(problem: Problem, options: Options) -> tuple[Array, Array]:
+    """Coefficients and intercepts to start from: those given, or zeros."""
+    W, b = np.zeros((problem.n_features, problem.n_targets)), np.zeros(problem.n_targets)
+    if options.start is not None:
+        W += options.start
+    if options.start_intercept is not None and problem.fit_intercept:
+        b += options.start_intercept
+    return W, b
 
 
 def target_gap(problem: Problem, tol: float) -> float:
@@ -327,12 +326,12 @@ def krylov_steps(facts: Facts) -> float:
     return min(least, 50.0 + 250.0 * squareness**2)
 
 
-def iteration_cost(facts: Facts, iterations: float, vectors: float = 6.0) -> Cost:
+def iteration_cost(facts: Facts, iterations: float) -> Cost:
     """Cost of so many iterations of two products each, with norms and proofs around them."""
     elements = 2.0 * facts.nonzeros * facts.k
     # Norms, means and the proofs at both ends are worth about five iterations.
     time = CALL + (iterations + 5.0) * iteration_seconds(facts)
     if facts.d <= _FACTOR_COLUMNS:  # the factor for the proof, as make_prover decides
         time += gram_seconds(facts) + normal_factor_seconds(facts.d, 1)
-    memory = 8.0 * vectors * (facts.n + facts.d) * facts.k
+    memory = 8.0 * 6.0 * (facts.n + facts.d) * facts.k
     return Cost(2.0 * elements * iterations, 2.0 * iterations, memory, time)

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["minimise_along"]
-
 # A step is good when it leaves this share of the slope; Newton's method in one dimension needs few
 # looks to get there.
 _LEFT = 0.05

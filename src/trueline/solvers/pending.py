@@ -13,8 +13,6 @@ from trueline.certificates.tangent import at_most_objective
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 
-__all__ = ["CLAIMED", "Answer", "PendingMember", "single_solutions"]
-
 Array = NDArray[np.float64]
 
 #: Certificates claim a little more than the bound that they rest on.

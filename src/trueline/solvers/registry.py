@@ -20,7 +20,7 @@ from trueline.solvers.first_order.proximal_gradient import GradientDescent, Prox
 from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
 from trueline.solvers.least_squares.active_set import ActiveSet
 from trueline.solvers.least_squares.cholesky import Cholesky
-from trueline.solvers.least_squares.krylov import LSMR, ConjugateGradient
+from trueline.solvers.least_squares.krylov import ConjugateGradient
 from trueline.solvers.least_squares.qr import QR, SVD
 from trueline.solvers.least_squares.spectrum import Kernel
 from trueline.solvers.newton.cg.solver import NewtonCG
@@ -32,8 +32,6 @@ from trueline.solvers.piecewise_linear.smoothed import Smoothed
 from trueline.solvers.proximal_newton.columns import WorkingSetNewton
 from trueline.solvers.proximal_newton.gram import ProximalNewton
 
-__all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
-
 SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
@@ -42,7 +40,6 @@ SOLVERS: dict[str, Solver] = {
         SVD(),
         Kernel(),
         ConjugateGradient(),
-        LSMR(),
         ActiveSet(),
         GramDescent(),
         CoordinateDescent(),

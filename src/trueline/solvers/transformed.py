@@ -61,22 +61,6 @@ from trueline.solvers.base import Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.least_squares.normal_equations import independent_columns, project, rank_note
 from trueline.solvers.least_squares.orthogonal import centred_squares, factor_rows
 
-__all__ = [
-    "IndependentColumns",
-    "RowSpace",
-    "is_separable",
-    "is_unbalanced",
-    "is_wide",
-    "narrowed",
-    "narrowing_seconds",
-    "only",
-    "options_for",
-    "proof_at",
-    "solve_balanced",
-    "solve_in_row_space",
-    "solve_one_by_one",
-]
-
 Array = NDArray[np.float64]
 
 # Rows for which matrices as square as they are many are no burden.

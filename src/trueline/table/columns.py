@@ -22,30 +22,6 @@ from numpy.typing import NDArray
 
 from trueline.wording import counted
 
-__all__ = [
-    "BOOLEANS",
-    "DAY",
-    "MISSING",
-    "NOTHING",
-    "WEEKDAYS",
-    "YEAR",
-    "Column",
-    "DateParts",
-    "Guess",
-    "date_order",
-    "day_text",
-    "first_other",
-    "guess_kind",
-    "guess_task",
-    "implausible",
-    "implausible_classes",
-    "read_moment",
-    "read_number",
-    "read_numbers",
-    "wave",
-    "weekday",
-]
-
 #: Cells that say "no value". Case matters where a word could be a category.
 MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"})
 

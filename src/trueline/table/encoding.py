@@ -39,8 +39,6 @@ from trueline.table.columns import (
 )
 from trueline.table.reading import Table
 
-__all__ = ["Encoded", "Encoding", "Source", "encode"]
-
 Array = NDArray[np.float64]
 
 

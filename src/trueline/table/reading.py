@@ -16,8 +16,6 @@ from typing import IO, Any
 from trueline.errors import TableError
 from trueline.table.columns import Column, Guess, guess_kind
 
-__all__ = ["Table", "read_table"]
-
 _DELIMITERS = (",", ";", "\t", "|")
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE = 64 * 1024

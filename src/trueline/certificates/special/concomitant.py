@@ -28,8 +28,6 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.duality import STRETCH, pull_rows
 from trueline.problem import ConcomitantProblem, Problem
 
-__all__ = ["certify_concomitant", "column_sizes"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

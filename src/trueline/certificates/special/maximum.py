@@ -28,8 +28,6 @@ from trueline.numerics.precision import (
 )
 from trueline.problem import Problem
 
-__all__ = ["certify_maximum", "mean_and_spread"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Pair = tuple[Array, Array]

@@ -54,8 +54,6 @@ from trueline.certificates.kernel import is_definite, score_error
 from trueline.losses.hinge import ZeroOne
 from trueline.penalties import NoPenalty
 
-__all__ = ["Run", "bound_kernel_mistakes", "certify_mistakes", "open_mistakes"]
-
 Array = NDArray[np.float64]
 
 #: Rows, labels and the step of the intercept; to weights and intercepts of largest margin.

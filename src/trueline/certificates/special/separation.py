@@ -51,8 +51,6 @@ from trueline.certificates.base import Certificate, Proof
 from trueline.problem import Problem
 from trueline.wording import Readable
 
-__all__ = ["Combination", "MarginCertificate", "SeparationCertificate", "certify_hard_margin"]
-
 _STATEMENTS = {
     "separable": "every row is strictly on its own side of the stated hyperplanes",
     "quasi-separable": (

@@ -22,8 +22,6 @@ import numpy as np
 from trueline.check.arithmetic import EPS, Array
 from trueline.check.claims import Claim
 
-__all__ = ["cone_bound"]
-
 
 def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -> float:
     """The bound for a dual point with sums q up to off, and the excess of its losses."""

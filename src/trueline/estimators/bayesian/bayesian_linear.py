@@ -21,8 +21,6 @@ from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 
-__all__ = ["BayesianLinearRegression"]
-
 Array = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.selection.cross_validation import fast_metric, fold_weights
 
-__all__ = ["LogisticRegressionCV"]
-
 Array = NDArray[np.float64]
 
 # The level of a class that is alone in its fold: its probability is one for every purpose.
@@ -149,7 +147,7 @@ def _flat(model: Any) -> Array:
 _SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
 
 
-@parameters(without=["C", "l1_ratio", "warm_start", "trace"])
+@parameters(without=["C", "l1_ratio", "warm_start", "trace", "eta0", "schedule", "batch_size"])
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C (and l1_ratio) chosen by cross-validation.
 

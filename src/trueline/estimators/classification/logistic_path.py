@@ -18,8 +18,6 @@ from trueline.problem import Problem
 from trueline.solvers import best_constant
 from trueline.wording import Readable, counted
 
-__all__ = ["LogisticPath", "logistic_path"]
-
 Array = NDArray[np.float64]
 
 

@@ -32,13 +32,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = [
-    "LeastSquaresClassifier",
-    "RidgeClassifier",
-    "RidgeClassifierCV",
-    "SignRegressionClassifier",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -23,8 +23,6 @@ from trueline.separation.separate import Separability, separate
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts
 
-__all__ = ["REMEDY", "maximum_margin", "separability", "separated", "solve_hard_margin"]
-
 Codes = NDArray[np.intp]
 
 # Bounds on a margin that are further apart, relative to it, do not tell it.

@@ -38,8 +38,6 @@ from trueline.solvers.base import Cost, Event, Facts, Monitor
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["ZeroOneHalfspace"]
-
 Array = NDArray[np.float64]
 
 _TITLES = {

@@ -53,17 +53,6 @@ from trueline.solvers.base import Cost, Event, Facts, Monitor, Options
 from trueline.trace import Trace
 from trueline.wording import counted, relative
 
-__all__ = [
-    "BestSubset",
-    "L0Regression",
-    "SubsetRegressor",
-    "fit_on",
-    "listener",
-    "notes",
-    "status",
-    "tabulated",
-]
-
 Array = NDArray[np.float64]
 
 # The gap, relative to the square of the target, up to which a support counts as the best.

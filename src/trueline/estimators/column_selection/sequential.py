@@ -35,16 +35,6 @@ from trueline.selection.stepwise.pricing import SCORES, FoldScores
 from trueline.selection.stepwise.tableau import fold_tableaux
 from trueline.wording import counted
 
-__all__ = [
-    "NeedsRefits",
-    "Refits",
-    "Route",
-    "SequentialFeatureSelector",
-    "checked",
-    "least_squares",
-    "score_name",
-]
-
 Mask = NDArray[np.bool_]
 
 # Solvers that give the least-squares answer to rounding; iterative ones stop at a tolerance.

@@ -46,18 +46,6 @@ from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 from trueline.trace import Trace
 
-__all__ = [
-    "ChosenColumns",
-    "StepwiseRegression",
-    "check_combination",
-    "check_reached",
-    "check_sizes",
-    "design_of",
-    "names_of",
-    "places_of",
-    "sources_of",
-]
-
 Array = NDArray[np.float64]
 
 
@@ -522,7 +510,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
         return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
 
     def _explained_fit(self) -> StepwiseExplanation:
-        fit = super()._explained_fit()
+        fit = replace(super()._explained_fit(), by_hand=())  # of many fits, one
         title = self._purpose(self._plan.facts.n, len(self.support_), None)
         return StepwiseExplanation(
             title, self.history_, self.criterion, self._names(), fit, fit.certificate

@@ -46,8 +46,6 @@ from trueline.gaussian_process.kernel_ridge import (
 )
 from trueline.guard import Verdict, warn_of_gap
 
-__all__ = ["KernelRidge"]
-
 Array = NDArray[np.float64]
 
 # The gap, relative to half the square of the targets, up to which the equations count as solved.

@@ -25,8 +25,6 @@ from trueline.gaussian_process.proof import kernel_units
 from trueline.gaussian_process.search import climb_function, maximise
 from trueline.gaussian_process.structure import Structure, recognise
 
-__all__ = ["SparseGaussianProcessRegressor"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

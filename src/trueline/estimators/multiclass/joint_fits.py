@@ -50,8 +50,6 @@ from trueline.solution import PendingCertificate, Solution
 from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
 from trueline.solvers.base import Monitor
 
-__all__ = ["fit_all_rows", "fit_by_class", "fit_margins", "fit_together"]
-
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 

@@ -35,8 +35,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
-__all__ = ["OneVsOneClassifier"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 1 << 19  # scores held at a time
@@ -184,6 +182,7 @@ class OneVsOneClassifier(BinaryReduction):
         if get_tags(self.estimator).input_tags.pairwise:
             every = np.arange(len(y))
             self.pairwise_indices_ = [every if b.rows is None else b.rows for b in binaries]
+        self._mark_fitted()
         return self
 
     @available_if(parts_have("partial_fit"))

@@ -22,8 +22,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import refuse_missing
 
-__all__ = ["OneVsRestClassifier"]
-
 Array = NDArray[np.float64]
 
 
@@ -184,6 +182,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
         self.estimators_ = parts
         self._take_over()
+        self._mark_fitted()
         return self
 
     @available_if(parts_have("partial_fit"))

@@ -72,16 +72,6 @@ from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
-__all__ = [
-    "DECODINGS",
-    "DESIGNS",
-    "OutputCodeClassifier",
-    "check_book",
-    "class_scores",
-    "design_book",
-    "least_distance",
-]
-
 Array = NDArray[np.float64]
 
 #: The designs by name.
@@ -503,6 +493,7 @@ class OutputCodeClassifier(BinaryReduction):
         parts, self._shared = self._fit_shared(X, y, binaries, params)
         self.estimators_ = parts or fit_parts(self.estimator, X, binaries, params, self.n_jobs)
         self._take_over()
+        self._mark_fitted()
         return self
 
     def _fit_shared(

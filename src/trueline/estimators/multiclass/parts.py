@@ -32,20 +32,6 @@ from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.shared.validation import validate_data
 from trueline.numerics.blas import run_strands
 
-__all__ = [
-    "Binary",
-    "Coding",
-    "ConstantPredictor",
-    "Planes",
-    "fit_part",
-    "fit_parts",
-    "is_ours",
-    "planes_of",
-    "scores_of",
-    "threshold_of",
-    "update_parts",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from trueline.online.rules import ZERO
 from trueline.separation.decide import decide
 from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 
-__all__ = ["advice", "is_separable", "warn_of_rows", "wrong_rows"]
-
 
 def wrong_rows(task: Task) -> int:
     """How many rows that count are on the wrong side, or on none."""

@@ -43,8 +43,6 @@ from trueline.online.passes import (
 from trueline.online.rows import Rows, normalised, split_in_two, with_constant
 from trueline.online.rules import Rule
 
-__all__ = ["OnlineClassifier", "Outcome"]
-
 Array = NDArray[np.float64]
 
 # By how much scikit-learn lets the intercept of sparse rows move, compared with the weights.

@@ -46,8 +46,6 @@ from trueline.separation.decide import decide
 from trueline.separation.inequalities import SignedRows
 from trueline.wording import counted
 
-__all__ = ["KernelPerceptron"]
-
 # Up to how many numbers of X it is decided whether rows are separable, after all those passes.
 _AT_THE_END = 1_000_000
 

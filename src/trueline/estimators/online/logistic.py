@@ -15,8 +15,6 @@ from trueline.online.adaptive import adaptive_row
 from trueline.online.passes import AdaptiveTask, Stopping, Task, fresh_memory
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 
-__all__ = ["OnlineLogisticRegression"]
-
 Array = NDArray[np.float64]
 
 

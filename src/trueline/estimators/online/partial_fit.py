@@ -18,8 +18,6 @@ from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 from trueline.online.rules import INTERCEPT_STEP
 from trueline.online.stream import Progress, batches_of, hashed_row, hashed_rows
 
-__all__ = ["SingleRows"]
-
 Array = NDArray[np.float64]
 _FLOAT = np.dtype(np.float64)
 

@@ -8,8 +8,6 @@ from trueline.estimators.online.base import OnlineClassifier
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
 
-__all__ = ["PassiveAggressiveClassifier"]
-
 _FORMS = {"hinge": "PA-I", "squared_hinge": "PA-II", "hard": "PA"}
 
 

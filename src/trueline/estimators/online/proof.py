@@ -19,8 +19,6 @@ from trueline.estimators.shared.report import Certified
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted
 
-__all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
-
 Array = NDArray[np.float64]
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ from trueline.solvers import solve_from_moments, solve_nonnegative
 from trueline.solvers.base import Facts
 from trueline.wording import counted
 
-__all__ = ["FittedFromMoments", "plan_from_moments"]
-
 Array = NDArray[np.float64]
 
 

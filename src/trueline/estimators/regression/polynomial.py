@@ -27,8 +27,6 @@ from trueline.problem import Problem
 from trueline.solvers import solve_by_rows
 from trueline.trace import Trace
 
-__all__ = ["PolynomialRegression"]
-
 Array = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["RIDGE_SOLVERS", "Ridge", "as_given"]
-
 Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours that does the work.
@@ -24,14 +22,13 @@ RIDGE_SOLVERS: dict[str, str] = {
     "auto": "auto",
     "svd": "svd",
     "cholesky": "cholesky",
-    "lsqr": "lsmr",
+    "lsqr": "conjugate_gradient",
     "sparse_cg": "conjugate_gradient",
     "sag": "conjugate_gradient",
     "saga": "conjugate_gradient",
     "lbfgs": "active_set",
     "qr": "qr",
     "kernel": "kernel",
-    "lsmr": "lsmr",
     "conjugate_gradient": "conjugate_gradient",
     "gradient_descent": "gradient_descent",
     "stochastic_gradient": "stochastic_gradient",
@@ -72,11 +69,11 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
         For iterative solvers: the gap to prove is ``(tol / 100)^2`` relative to the objective of
         the best constant, which bounds the relative error of the fitted values by ``tol / 100``.
     solver : str, default="auto"
-        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "kernel", "lsmr"
-        (also as "lsqr"), "conjugate_gradient" (also as "sparse_cg", and in place of the
-        stochastic averages "sag" and "saga", which it outruns), and the textbook forms
-        "gradient_descent", "stochastic_gradient", "mini_batch". "lbfgs" stands for active sets
-        and needs ``positive=True``.
+        "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "kernel",
+        "conjugate_gradient" (also as "sparse_cg" and "lsqr", and in place of the stochastic
+        averages "sag" and "saga", which it outruns), and the textbook forms "gradient_descent",
+        "stochastic_gradient", "mini_batch". "lbfgs" stands for active sets and needs
+        ``positive=True``.
     positive : bool, default=False
         Keep all coefficients at or above zero.
     random_state : int, RandomState or None

@@ -52,8 +52,6 @@ from trueline.solvers import MOST_DENSE, Spectrum
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["AsNumbers", "DEFAULT_ALPHAS", "RidgeCV", "StrengthSearch"]
-
 Array = NDArray[np.float64]
 
 DEFAULT_ALPHAS = (0.1, 1.0, 10.0)

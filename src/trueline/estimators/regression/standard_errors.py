@@ -13,8 +13,6 @@ from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.validation import validate_data
 from trueline.inference import CoefficientTable, fisher_covariance, quantile_covariance
 
-__all__ = ["FisherInference", "LabelInference", "QuantileInference"]
-
 Array = NDArray[np.float64]
 
 

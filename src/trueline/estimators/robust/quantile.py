@@ -12,6 +12,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_ordered
 from trueline.estimators.regression.standard_errors import QuantileInference
 from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
@@ -19,8 +20,6 @@ from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
-
-__all__ = ["LeastAbsoluteDeviations", "QuantileRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +35,7 @@ _SOLVERS = {
 
 
 @parameters()
-class _PiecewiseLinear(SingleTarget, LinearRegressorBase, LinearEstimator):
+class _PiecewiseLinear(Likelihood, SingleTarget, LinearRegressorBase, LinearEstimator):
     """What estimators with losses made of straight lines share."""
 
     _: KW_ONLY

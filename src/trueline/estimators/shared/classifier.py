@@ -30,21 +30,6 @@ from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import counted
 
-__all__ = [
-    "Codes",
-    "LinearClassifierBase",
-    "SignedTargets",
-    "SparseCoefficients",
-    "check_labels",
-    "chosen_by_scores",
-    "class_signs",
-    "encode_declared",
-    "encode_labels",
-    "signed_targets",
-    "signs_of",
-    "weighted_classes",
-]
-
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
@@ -470,4 +455,5 @@ class LinearClassifierBase(ClassifierMixin, Host):
         -------
         y : array of shape (n,)
         """
-        return self.classes_[chosen_by_scores(self.decision_function(X))]
+        codes = chosen_by_scores(self.decision_function(X))
+        return self.classes_[codes]

@@ -28,8 +28,6 @@ from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 
-__all__ = ["FoldFit", "predicted", "solve_folds"]
-
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 

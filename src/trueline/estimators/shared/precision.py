@@ -40,16 +40,6 @@ from trueline.solvers import (
 )
 from trueline.solvers.base import Monitor, seen_through
 
-__all__ = [
-    "certify_rounded",
-    "exponents_of",
-    "in_original_units",
-    "in_single_precision",
-    "least_norm",
-    "rescaled",
-    "unscaled",
-]
-
 Array = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e100, 1e-100

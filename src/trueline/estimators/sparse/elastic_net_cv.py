@@ -43,8 +43,6 @@ from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 from trueline.wording import counted
 
-__all__ = ["CHOSEN", "ChosenByFolds", "ElasticNetCV", "LassoCV"]
-
 #: How the fits of the folds get at the data: from moments, or not.
 _WAYS = {
     True: "from the moments of the folds: the rows are read once, whatever the number of fits",

@@ -26,16 +26,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = [
-    "CoupledTargets",
-    "GroupLasso",
-    "MultiTaskElasticNet",
-    "MultiTaskElasticNetCV",
-    "MultiTaskLasso",
-    "MultiTaskLassoCV",
-    "group_labels",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -31,14 +31,6 @@ from trueline.selection.cross_validation import largest_correlation, largest_str
 from trueline.solvers.base import Options
 from trueline.wording import Readable, counted
 
-__all__ = [
-    "RegularizationPath",
-    "enet_path",
-    "lasso_path",
-    "regularization_path",
-    "said_of",
-]
-
 Array = NDArray[np.float64]
 
 

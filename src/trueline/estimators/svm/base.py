@@ -60,8 +60,6 @@ from trueline.solvers import (
     solve_textbook,
 )
 
-__all__ = ["Host", "SupportVectorMachine"]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 

@@ -46,18 +46,6 @@ from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
 from trueline.numerics.blas import run_strands
 from trueline.solvers import WHOLE, DualProgram, DualSolution
 
-__all__ = [
-    "Pair",
-    "PairwiseClassifier",
-    "best_slopes",
-    "calibrate",
-    "layout",
-    "pairs_of",
-    "probabilities",
-    "solve_pairwise",
-    "votes",
-]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 

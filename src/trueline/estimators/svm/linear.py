@@ -36,8 +36,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 
-__all__ = ["LinearSVC", "LinearSVR"]
-
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 

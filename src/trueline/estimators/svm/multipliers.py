@@ -24,18 +24,6 @@ from trueline.certificates.kernel import SupportVectorCertificate
 from trueline.kernels import KernelFunction, KernelSource, largest_exponent
 from trueline.solvers import DualProgram, DualSolution, by_row, largest_score, levels
 
-__all__ = [
-    "FoundMachine",
-    "PendingProof",
-    "gamma_of",
-    "judged",
-    "normalised",
-    "precision_of",
-    "priced",
-    "require_range",
-    "short_indices",
-]
-
 # Below so many rows single precision gains nothing that anybody would notice.
 _FEW_ROWS = 3000
 _SINGLE = float(np.finfo(np.float32).eps)

@@ -29,8 +29,6 @@ from trueline.estimators.svm.multipliers import normalised, priced
 from trueline.kernels import KernelSource
 from trueline.solvers import DualProgram, DualSolution, filled, largest_score, levels, solve_dual
 
-__all__ = ["SVC", "NuSVC", "linear_margin", "nearest_hulls", "on_margins", "program_of"]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 

@@ -20,8 +20,6 @@ from trueline.estimators.svm.multipliers import normalised, priced
 from trueline.kernels import KernelSource
 from trueline.solvers import DualProgram, DualSolution, filled
 
-__all__ = ["SVR", "NuSVR", "OneClassSVM", "SingleMachine"]
-
 Array = NDArray[np.float64]
 
 

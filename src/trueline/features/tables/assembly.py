@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Block", "Codes", "Entries", "Values", "assemble"]
-
 
 class Block(ABC):
     """Some columns of the design.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from trueline.errors import TableError, require
 from trueline.table.columns import MISSING, first_other, read_numbers
 
-__all__ = ["KINDS", "TableColumn", "are_codes", "find_column", "guess_kind", "read_columns"]
-
 KINDS = ("number", "boolean", "category", "date", "text")
 
 _ISO_DATE = re.compile(

@@ -33,17 +33,6 @@ from trueline.table.columns import (
     weekday,
 )
 
-__all__ = [
-    "Booleans",
-    "Categories",
-    "Dates",
-    "Encoder",
-    "Numbers",
-    "Texts",
-    "indicator",
-    "instants",
-]
-
 
 class Encoder(ABC):
     """What was learned of one column.

@@ -37,8 +37,6 @@ from trueline.selection.stepwise.tableau import (
     rounding_floor,
 )
 
-__all__ = ["ForwardPath", "GramColumns", "PartialCholesky", "forward_selection"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

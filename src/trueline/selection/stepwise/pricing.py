@@ -29,8 +29,6 @@ from trueline.selection.stepwise.forward import PartialCholesky, gram_columns
 from trueline.selection.stepwise.search import FitScorer, HeldOutScorer
 from trueline.selection.stepwise.tableau import Tableau, about, fold_tableaux
 
-__all__ = ["SCORES", "FoldScores", "Pricing", "Scores"]
-
 Array = NDArray[np.float64]
 
 #: The names of the scores that squared errors give.

@@ -14,8 +14,6 @@ from trueline.selection.stepwise.tableau import Tableau
 from trueline.solvers.base import Event, Monitor
 from trueline.wording import Readable
 
-__all__ = ["StepwiseExplanation", "Watcher", "name_of", "purpose", "table_of_steps"]
-
 _SHOWN_NAMES = 4
 
 

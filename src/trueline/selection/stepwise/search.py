@@ -20,16 +20,6 @@ from trueline.selection.criteria import Criterion
 from trueline.selection.stepwise.forward import PartialCholesky
 from trueline.selection.stepwise.tableau import Columns, Outlook, Tableau
 
-__all__ = [
-    "DIRECTIONS",
-    "FitScorer",
-    "HeldOutScorer",
-    "Scorer",
-    "Search",
-    "Selection",
-    "make_terms",
-]
-
 
 def make_terms(groups: Any, n_features: int, names: Sequence[str] | None = None) -> list[Columns]:
     """The terms, each an ascending array of columns, ordered by their lowest column.

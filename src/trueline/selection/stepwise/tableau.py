@@ -40,8 +40,6 @@ from trueline.moments import Moments, SharedMoments
 from trueline.problem import Problem
 from trueline.selection.cross_validation import fold_weights
 
-__all__ = ["Outlook", "Tableau", "about", "dependent_below", "fold_tableaux", "rounding_floor"]
-
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
 

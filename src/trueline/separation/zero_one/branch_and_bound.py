@@ -44,8 +44,6 @@ from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
 from trueline.separation.zero_one.simplex import FEASIBLE, FREE, OUT, REQUIRED
 
-__all__ = ["MARGIN", "Found", "Limits", "Path", "by_highs", "explore", "make_ready", "search"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Status = NDArray[np.int8]

@@ -27,21 +27,6 @@ from trueline.separation.zero_one.simplex import (
     solve,
 )
 
-__all__ = [
-    "Basis",
-    "Conflicts",
-    "Doubts",
-    "Rows",
-    "arrange",
-    "evaluate",
-    "fresh_basis",
-    "fresh_conflicts",
-    "normalise",
-    "orthogonalise",
-    "pack",
-    "sort_order",
-]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

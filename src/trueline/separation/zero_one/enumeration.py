@@ -26,8 +26,6 @@ from trueline.numerics.jit import kernel
 from trueline.separation.zero_one.conflicts import orthogonalise, sort_order
 from trueline.separation.zero_one.problem import Task
 
-__all__ = ["enumerate_circles", "enumeration_seconds"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -14,8 +14,6 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["exact_search", "integer_rows", "is_conflict", "separate", "signs_at"]
-
 Array = NDArray[np.float64]
 Row = list[int]
 

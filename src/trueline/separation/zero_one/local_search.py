@@ -22,8 +22,6 @@ from scipy.special import expit
 from trueline.numerics.jit import kernel
 from trueline.separation.zero_one.conflicts import evaluate, normalise, orthogonalise, sort_order
 
-__all__ = ["improve", "local_search", "starting_points"]
-
 Array = NDArray[np.float64]
 
 _NEWTON_STEPS = 12

@@ -18,8 +18,6 @@ from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.local_search import improve
 from trueline.separation.zero_one.problem import Task
 
-__all__ = ["widest"]
-
 Array = NDArray[np.float64]
 
 _LEAST = 1e-6

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from trueline.separation.zero_one.conflicts import Rows
 
-__all__ = ["Task", "state"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -28,8 +28,6 @@ from trueline.separation.zero_one.exact import integer_rows, is_conflict
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.simplex import FEASIBLE
 
-__all__ = ["Claims", "Packing", "certify", "errors_of", "pack_root", "separating"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = ["CONFLICT", "DOUBTFUL", "FEASIBLE", "FREE", "OUT", "REQUIRED", "STUCK", "solve"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Status = NDArray[np.int8]

@@ -54,8 +54,6 @@ from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.iterative import target_gap
 
-__all__ = ["BlockDescent", "certify_blocks", "prefers_moments", "states_for"]
-
 Array = NDArray[np.float64]
 
 _MAX_ITER = 1000

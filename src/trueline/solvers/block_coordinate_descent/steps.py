@@ -36,8 +36,6 @@ from trueline.numerics.jit import kernel
 from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.line_search import minimise_along
 
-__all__ = ["block_norms", "block_root", "descend", "newton_step"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

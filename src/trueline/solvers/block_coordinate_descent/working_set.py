@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from trueline.solvers.block_coordinate_descent.steps import block_norms, descend, newton_step
 from trueline.solvers.coordinate_descent.source import Source
 
-__all__ = ["BlockState", "RestrictedBlocks", "dual_scale"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -47,8 +47,6 @@ from trueline.numerics.precision import two_product
 from trueline.problem import Problem
 from trueline.solvers.dual_coordinate_ascent.kernels import random_below
 
-__all__ = ["ZERO", "Reference", "Rows", "counted", "exchange_rows"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

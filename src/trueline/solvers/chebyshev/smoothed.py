@@ -29,8 +29,6 @@ from trueline.solvers.iterative import iteration_cost, target_gap
 from trueline.solvers.newton.damped import DampedNewton, SmoothFunction, status_of
 from trueline.wording import counted as number_of
 
-__all__ = ["SmoothedMaximum", "smooth_multipliers"]
-
 Array = NDArray[np.float64]
 
 # How much of mu is left after each stage, and the least that can be left of the first one.
@@ -91,7 +89,9 @@ class SmoothedMaximum(Solver):
             tolerance=max(goal, left, progress.gap if status is Status.CONVERGED else 0.0),
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
-                f"{number_of(iteration.stages, 'stage')}"
+                f"{number_of(iteration.stages, 'stage')}",
+                "above the largest error is the smooth function by at most "
+                f"mu log(2n) = {iteration.mu * iteration.log_rows:.4g}",
             ],
             extra={"rows": places[rows], "dual": u[rows, None]},
         )

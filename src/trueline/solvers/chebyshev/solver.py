@@ -52,8 +52,6 @@ from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver, g
 from trueline.solvers.chebyshev.reference import Reference, Rows, counted
 from trueline.wording import counted as number_of
 
-__all__ = ["Answer", "Exchange", "Face", "MaximumProgram", "Minimum", "is_close", "working_rows"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -35,8 +35,6 @@ from trueline.solvers.coordinate_descent.gram import forces, sign_bounds
 from trueline.solvers.coordinate_descent.kernels import dual_scale, fenchel_gap, soft_threshold_step
 from trueline.solvers.coordinate_descent.source import RowsSource, Terms
 
-__all__ = ["Image", "Residual", "RestrictedColumns", "residual_of"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

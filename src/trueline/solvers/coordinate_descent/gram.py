@@ -31,8 +31,6 @@ from trueline.solvers.coordinate_descent.kernels import (
 )
 from trueline.solvers.coordinate_descent.source import Terms
 
-__all__ = ["RestrictedGram", "forces", "sign_bounds"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = ["propose"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Bools = NDArray[np.bool_]

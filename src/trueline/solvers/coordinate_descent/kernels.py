@@ -19,22 +19,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "activate",
-    "soft_threshold_step",
-    "conjugate",
-    "deactivate",
-    "descend",
-    "dual_scale",
-    "exchange",
-    "fenchel_gap",
-    "find_missed",
-    "find_near",
-    "force",
-    "largest",
-    "partition",
-]
-
 Array = NDArray[np.float64]
 
 

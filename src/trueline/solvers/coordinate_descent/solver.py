@@ -50,14 +50,6 @@ from trueline.solvers.coordinate_descent.source import (
     penalty_terms,
 )
 
-__all__ = [
-    "CoordinateDescent",
-    "GramDescent",
-    "dense_coefficients",
-    "solve_from_source",
-    "solve_paths",
-]
-
 Array = NDArray[np.float64]
 
 # How the penalty is approached: the factor between two points, and the accuracy asked of them.

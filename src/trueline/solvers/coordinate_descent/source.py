@@ -23,8 +23,6 @@ from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.solvers.coordinate_descent.homotopy import propose
 
-__all__ = ["At", "MomentsSource", "PathPoint", "RowsSource", "Source", "Terms", "penalty_terms"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -33,18 +33,6 @@ from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.dual_coordinate_ascent.kernels import add_row, both_values
 from trueline.solvers.dual_coordinate_ascent.rows import DualIteration, Rows, balanced
 
-__all__ = [
-    "SMALL",
-    "BoxIteration",
-    "Face",
-    "conjugate_gradients_sparse",
-    "face_of",
-    "kinds",
-    "kinds_of",
-    "minimise_on",
-    "trial_sweeps",
-]
-
 Array = NDArray[np.float64]
 
 # The face is clear when so few of the free variables change their kind in a sweep; conjugate

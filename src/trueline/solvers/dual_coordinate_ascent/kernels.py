@@ -46,20 +46,6 @@ from numpy.typing import NDArray
 from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "add_row",
-    "both_values",
-    "class_sweep_dense",
-    "class_sweep_sparse",
-    "pull_dense",
-    "pull_sparse",
-    "score_dense",
-    "score_sparse",
-    "sweep_dense",
-    "sweep_sparse",
-    "visiting_order",
-]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]

@@ -41,8 +41,6 @@ from trueline.solvers.base import Options, Progress
 from trueline.solvers.dual_coordinate_ascent.kernels import add_row, visiting_order
 from trueline.solvers.dual_coordinate_ascent.rows import DualIteration, balanced
 
-__all__ = ["FARTHEST", "LogisticIteration", "best_logit", "sweep_logistic"]
-
 Array = NDArray[np.float64]
 
 # Sweeps that leave more of the gap than this are no match for Newton's method.

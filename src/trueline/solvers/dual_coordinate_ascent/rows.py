@@ -30,16 +30,6 @@ from trueline.solvers.dual_coordinate_ascent import kernels
 from trueline.solvers.iterative import target_gap
 from trueline.wording import counted
 
-__all__ = [
-    "DualIteration",
-    "Rows",
-    "balanced",
-    "occurring_columns",
-    "random_start",
-    "solve_on_columns",
-    "with_constant",
-]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -63,8 +63,6 @@ from trueline.solvers.dual_coordinate_ascent.rows import (
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.transformed import only, options_for
 
-__all__ = ["BalancedDualAscent", "ClassDualAscent", "DualCoordinateAscent", "LogisticDualAscent"]
-
 # Several targets are taken one after the other where Gram matrices, which keep more digits, would
 # be larger than this, and losses have corners, so that Newton's method has no derivatives.
 _MANY_COLUMNS = 4000

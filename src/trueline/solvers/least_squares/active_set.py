@@ -44,8 +44,6 @@ from trueline.solvers.least_squares.orthogonal import centred_squares
 from trueline.solvers.least_squares.qr import best_level, solve_by_rows
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly
 
-__all__ = ["ActiveSet", "solve_nonnegative"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -45,8 +45,6 @@ from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.least_squares.spectrum import serves_strengths, solve_strengths
 from trueline.wording import counted
 
-__all__ = ["Cholesky", "solve_from_moments"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

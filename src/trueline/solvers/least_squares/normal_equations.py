@@ -32,28 +32,6 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly
 from trueline.wording import counted
 
-__all__ = [
-    "MOST_DENSE",
-    "NormalFactor",
-    "as_dense",
-    "curvature_matrix",
-    "evidence_at",
-    "evidence_from_moments",
-    "evidence_from_refined",
-    "evidence_from_rows",
-    "factor_normal_equations",
-    "factor_spectrum",
-    "independent_columns",
-    "left_out_growth",
-    "noise_of_squares",
-    "orthogonal_complement",
-    "power_of_two_scale",
-    "project",
-    "rank_note",
-    "row_space",
-    "same_strength_groups",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -43,15 +43,6 @@ from trueline.solvers.least_squares.normal_equations import (
     row_space,
 )
 
-__all__ = [
-    "RowFactor",
-    "centred_squares",
-    "factor_dependent",
-    "factor_rows",
-    "rank_tolerance",
-    "triangular_factor",
-]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.wording import Readable
 
-__all__ = ["PseudoInverse", "pseudo_inverse"]
-
 Array = NDArray[np.float64]
 
 

@@ -40,17 +40,6 @@ from trueline.solvers.least_squares.orthogonal import RowFactor, centred_squares
 from trueline.solvers.least_squares.refinement import Refined, can_refine, evaluate_exactly, refine
 from trueline.wording import counted
 
-__all__ = [
-    "QR",
-    "SVD",
-    "best_level",
-    "certify_groups",
-    "part_of",
-    "plain_steps",
-    "solve_after",
-    "solve_by_rows",
-]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -39,8 +39,6 @@ from trueline.numerics.precision import (
 )
 from trueline.problem import Problem
 
-__all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

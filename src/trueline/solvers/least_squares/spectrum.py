@@ -65,8 +65,6 @@ from trueline.solvers.least_squares.refinement import can_refine, refine
 from trueline.solvers.pending import CLAIMED
 from trueline.wording import counted
 
-__all__ = ["Kernel", "Spectrum", "serves_strengths", "solve_strengths"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 4096

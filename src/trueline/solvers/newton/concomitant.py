@@ -22,14 +22,12 @@ from trueline.problem import ConcomitantProblem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Iteration, Monitor, Options, Progress, run, seen_through
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.newton.dense.scale import Profile, fit_exactly, start_profile
+from trueline.solvers.newton.dense.scale import Profile, fit_exactly, least_squares
 from trueline.solvers.newton.solver import require_ordinary
 from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint
 from trueline.solvers.transformed import IndependentColumns, RowSpace
 from trueline.trace import Trace
 from trueline.wording import counted
-
-__all__ = ["solve_concomitant"]
 
 Array = NDArray[np.float64]
 
@@ -230,7 +228,7 @@ def solve_concomitant(
     level = level if parts.fit_intercept else 0.0
     y = parts.target[:, 0] - level
     if start is None:
-        v = start_profile(rows, y, problem.epsilon, quad)
+        v = least_squares(rows, y, quad)
     else:
         v = rows.standard(start[0], start[1] - level)
     profile = Profile(rows, y, problem.epsilon, quad, v)

@@ -21,8 +21,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from trueline.solution import Status
 
-__all__ = ["DampedNewton", "SmoothFunction", "status_of"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -30,8 +30,6 @@ from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import StandardRows
 from trueline.wording import counted
 
-__all__ = ["solve_firth"]
-
 Array = NDArray[np.float64]
 
 _ARMIJO, _HALVINGS = 1e-4, 60

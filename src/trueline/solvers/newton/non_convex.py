@@ -27,8 +27,6 @@ from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import StandardRows
 from trueline.solvers.transformed import IndependentColumns
 
-__all__ = ["solve_locally"]
-
 Array = NDArray[np.float64]
 
 _LEAST_PIVOT = 1e-12

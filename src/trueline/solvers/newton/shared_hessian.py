@@ -34,8 +34,6 @@ from trueline.solvers.newton.batched.precondition import coupled_hessian
 from trueline.solvers.pending import CLAIMED, Answer
 from trueline.solvers.proximal_newton.models import least_penalised, solve_gram
 
-__all__ = ["is_worth_sharing", "solve_with_shared_hessian"]
-
 Array = NDArray[np.float64]
 
 # Wider Hessians are dear to factor.

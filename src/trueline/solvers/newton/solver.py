@@ -43,7 +43,6 @@ from trueline.solvers.base import (
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.newton.dense.descent import (
     Descent,
-    Start,
     approach,
     continuation_notes,
     curvature_basis,
@@ -57,8 +56,6 @@ from trueline.solvers.transformed import (
     solve_in_row_space,
 )
 from trueline.wording import counted
-
-__all__ = ["Newton", "gap_to_prove"]
 
 Array = NDArray[np.float64]
 
@@ -146,7 +143,7 @@ class Newton(Solver):
                 start = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
                 level = constants if options.start_intercept is None else options.start_intercept
-                start = Start(rows.standard(options.start[:, t], float(level[t])))
+                start = rows.standard(options.start[:, t], float(level[t]))
             descent = Descent(rows, loss, y, quad, start)
             smoothed += approach(descent, loss)
             # Of classes far apart the constant's objective tells nothing about that of the answer.

@@ -42,8 +42,6 @@ from trueline.solvers.base import (
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.newton.dense.rows import StandardRows
 
-__all__ = ["ClassInteriorPoint"]
-
 Array = NDArray[np.float64]
 
 # Systems of more coefficients, and matrices of more entries, are left to methods that form none.

@@ -23,8 +23,6 @@ from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
 
-__all__ = ["HiGHS"]
-
 Array = NDArray[np.float64]
 
 # An answer whose proven gap is larger than this part of the objective is not called solved.

@@ -49,8 +49,6 @@ from trueline.solvers.transformed import (
 )
 from trueline.wording import counted
 
-__all__ = ["ColumnDescent", "WorkingSetNewton"]
-
 Array = NDArray[np.float64]
 
 _SUFFICIENT = 0.01

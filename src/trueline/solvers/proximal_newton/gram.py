@@ -58,8 +58,6 @@ from trueline.solvers.newton.dense.descent import (
     approach,
     better_by_curvature,
     continuation_notes,
-    run_steps,
-    sample_tells,
 )
 from trueline.solvers.newton.dense.rows import (
     FollowingGram,
@@ -71,22 +69,12 @@ from trueline.solvers.newton.dense.rows import (
 from trueline.solvers.newton.solver import constant_model, require_ordinary
 from trueline.wording import counted
 
-__all__ = [
-    "ProximalDescent",
-    "ProximalNewton",
-    "proximal_start",
-    "settled_multipliers",
-    "standard_terms",
-]
-
 Array = NDArray[np.float64]
 
 # Models are never quite flat: of dependent columns, and where no row bends.
 _LEAST_MU, _MOST_MU = 1e-8, 1.0
 _CUT, _WHOLE, _SUFFICIENT = 0.3, 0.9, 0.1
 _MODEL = 1e-12
-_SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
-_SAMPLE_DECREASE = 1e-6
 
 
 def standard_terms(rows: StandardRows, terms: Terms) -> Terms:
@@ -198,21 +186,6 @@ class ProximalDescent:
 def proximal_start(
     rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float
 ) -> Array:
-    """The answer on a sample of the rows, or the lasso for squared errors."""
-    n, p = len(y), rows.count
-    count = max(n // _SHARE, _ROWS_EACH * p)
-    if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
-        return _crude_start(rows, loss, y, terms, constant)
-    some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
-    part = rows.sample(some)
-    crude = _crude_start(part, loss, y[some], terms, constant)
-    descent = ProximalDescent(part, loss, y[some], terms, crude)
-    approach(descent, loss)
-    run_steps(descent, _SAMPLE_DECREASE)
-    return descent.v
-
-
-def _crude_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float) -> Array:
     """The lasso for squared errors, or the constant alone: what costs less."""
     v = np.zeros(rows.count)
     if rows.fit_intercept:

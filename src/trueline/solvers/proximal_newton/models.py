@@ -44,19 +44,6 @@ from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.coordinate_descent.kernels import descend, soft_threshold_step
 from trueline.solvers.newton.batched.precondition import coupled_hessian
 
-__all__ = [
-    "CoupledHessian",
-    "Model",
-    "coupled_diagonal",
-    "least_penalised",
-    "make_model",
-    "scale_about_means",
-    "solve_face",
-    "solve_gram",
-    "solve_model",
-    "sweep_coupled",
-]
-
 if TYPE_CHECKING:
     from trueline.solvers.proximal_newton.columns import ColumnDescent
 

@@ -30,8 +30,6 @@ from trueline.solvers.smo.program import (
     polished,
 )
 
-__all__ = ["BLOCK_ROWS", "WHOLE", "WORKING_SET", "RowCache", "solve_dual"]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 

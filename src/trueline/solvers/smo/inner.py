@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
 
-__all__ = ["Way", "add_rows", "largest_error", "largest_score", "solve_pairs"]
-
 # Curvature of a pair of equal rows, or of a kernel that is not positive semi-definite.
 _FLAT = 1e-12
 

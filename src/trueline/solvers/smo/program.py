@@ -43,8 +43,6 @@ from scipy import linalg
 from trueline.solvers.smo.inner import solve_pairs
 from trueline.trace import Trace
 
-__all__ = ["DualProgram", "DualSolution", "added_up", "by_row", "filled", "levels", "polished"]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 

@@ -23,8 +23,6 @@ from trueline.solvers.smo.inner import Way, largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels
 from trueline.trace import Trace
 
-__all__ = ["solve_textbook"]
-
 Array = NDArray[np.float64]
 
 # Steps without a limit by the caller: so many, or so many for each row if that is more.

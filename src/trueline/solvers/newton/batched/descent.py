@@ -24,8 +24,6 @@ from trueline.certificates.tangent import PointSums
 from trueline.solvers.newton.batched.precondition import Preconditioner
 from trueline.solvers.newton.batched.rows import Batch
 
-__all__ = ["Points", "balance", "minimise"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

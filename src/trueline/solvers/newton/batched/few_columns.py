@@ -32,8 +32,6 @@ from trueline.problem_set import ProblemSet
 from trueline.solvers.base import Options
 from trueline.solvers.pending import Answer
 
-__all__ = ["Part", "descend", "has_few_columns", "solve_few_columns", "sum_classes"]
-
 Array = NDArray[np.float64]
 
 # Beyond so many columns Hessians are worth the tiles of :mod:`trueline.numerics.gram`.

@@ -36,8 +36,6 @@ from trueline.solvers.newton.batched.rows import Batch
 from trueline.solvers.newton.cg.descent import drawn_rows
 from trueline.solvers.newton.dense.descent import Factor
 
-__all__ = ["Preconditioner", "coupled_hessian", "make_preconditioner"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

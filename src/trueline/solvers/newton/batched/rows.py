@@ -2,7 +2,7 @@ r"""The losses of many problems, and products of their rows with their vectors.
 
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
 scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
-serves all of them, and where rows count in few of the problems, one for each stretch of them.
+serves all of them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +18,7 @@ from trueline.certificates.tangent import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
-
-__all__ = ["Batch", "SharedRows"]
+from trueline.numerics.gram import fold
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -31,9 +28,6 @@ _BLOCK = 1024
 # Numbers from which on rows are copied in single precision, their largest norm, and rows that a
 # thread takes at a time.
 _MANY_NUMBERS, _LARGE, _STRAND = 500_000, 1e12, 4096
-# Rows that count in the same problems are taken together where that saves a part of the products,
-# and there are so many of them in the mean.
-_MOST_COUNTED, _LEAST_ROWS = 0.7, 128
 
 
 @dataclass(frozen=True)
@@ -72,39 +66,6 @@ class SharedRows:
         if self.design.is_sparse or is_small or not 1 / _LARGE < self.farthest < _LARGE:
             return None
         return self.design.toarray().astype(np.float32)
-
-
-class Stretch(NamedTuple):
-    """Neighbouring rows, and which columns of coefficients (problem by problem) they count in."""
-
-    rows: slice
-    columns: Integers
-
-
-def _stretches(S: Array, k: int) -> list[Stretch] | None:
-    """Rows that count in the same problems; None where that saves little.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueline.solvers.newton.batched.rows import _stretches
-    >>> for stretch in _stretches(np.repeat(np.eye(3), 400, axis=0), 1):
-    ...     print(stretch.rows.start, stretch.rows.stop, stretch.columns.tolist())
-    0 400 [0]
-    400 800 [1]
-    800 1200 [2]
-    """
-    counts = S != 0
-    changes = np.flatnonzero((counts[1:] != counts[:-1]).any(axis=1)) + 1
-    if counts.mean() > _MOST_COUNTED or len(changes) * _LEAST_ROWS > len(S):
-        return None
-    ends = [0, *changes.tolist(), len(S)]
-    scores = np.arange(counts.shape[1] * k).reshape(-1, k)
-    return [
-        Stretch(slice(start, min(start + _STRAND, last)), scores[counts[first]].ravel())
-        for first, last in pairwise(ends)
-        for start in range(first, last, _STRAND)
-    ]
 
 
 @dataclass(frozen=True)
@@ -222,31 +183,15 @@ class Batch:
         count = np.count_nonzero(self.S, axis=0)
         return RowSums.of(np.zeros(self.rows.width), self.fit_intercept, shares, *sums, count)
 
-    @cached_property
-    def _stretches(self) -> list[Stretch] | None:
-        return _stretches(self.S, self.Y.shape[2])
-
     def scores(self, V: Array) -> Array:
-        """[X, 1] V of shape (n, p, k), of the rows that count in a problem."""
-        W, design = _flat(V[:-1]), self.rows.design
-        if self._stretches is None:
-            Z = design.matvec(W).reshape(len(self.S), *V.shape[1:])
-        else:
-            Z = np.zeros((len(self.S), *V.shape[1:]))
-            flat = _flat(Z)
-            for rows, own in self._stretches:
-                flat[rows, own] = design.take(rows).matvec(W[:, own])
+        """[X, 1] V of shape (n, p, k)."""
+        Z = self.rows.design.matvec(_flat(V[:-1])).reshape(len(self.S), *V.shape[1:])
         return Z + V[-1] if self.fit_intercept else Z
 
     def totals(self, U: Array) -> Array:
         """[X, 1]^T U of shape (d + 1, p, k), of derivatives that vanish where rows do not count."""
-        out, design = np.zeros((self.rows.width + 1, *U.shape[1:])), self.rows.design
-        if self._stretches is None:
-            out[:-1] = design.rmatvec(_flat(U)).reshape(out[:-1].shape)
-        else:
-            flat, image = _flat(U), _flat(out[:-1])
-            for rows, own in self._stretches:
-                image[:, own] += design.take(rows).rmatvec(flat[rows, own])
+        out = np.zeros((self.rows.width + 1, *U.shape[1:]))
+        out[:-1] = self.rows.design.rmatvec(_flat(U)).reshape(out[:-1].shape)
         if self.fit_intercept:
             out[-1] = U.sum(axis=0)
         return out
@@ -298,30 +243,20 @@ class Batch:
     ) -> tuple[Array, Array]:
         """The same in single precision, in one pass over the rows."""
         along, levels = np.ascontiguousarray(V.T, dtype=np.float32), level.astype(np.float32)
-        every = np.arange(len(H))
-        stretches = self._stretches or [
-            Stretch(slice(start, min(start + _STRAND, len(X))), every)
-            for start in range(0, len(X), _STRAND)
-        ]
 
-        def work(stretch: Stretch) -> tuple[Array, Array]:
-            rows, own = stretch
-            v, f = along[own], levels[own, None]
-            image, total = np.zeros(v.shape), np.zeros(len(v))
-            for start in range(rows.start, rows.stop, _BLOCK // 2):
-                where = slice(start, min(start + _BLOCK // 2, rows.stop))
-                Z = v @ X[where].T
-                Z += f
-                Z *= H[own, where]
-                image += Z @ X[where]
-                total += Z.sum(axis=1)
-            return image, total
+        def work(first: int) -> Array:
+            out, last = np.zeros((len(H), along.shape[1] + 1)), min(first + _STRAND, len(X))
+            for start in range(first, last, _BLOCK // 2):
+                where = slice(start, min(start + _BLOCK // 2, last))
+                Z = along @ X[where].T
+                Z += levels[:, None]
+                Z *= H[:, where]
+                out[:, :-1] += Z @ X[where]
+                out[:, -1] += Z.sum(axis=1)
+            return out
 
-        out, totals = np.zeros(along.shape), np.zeros(len(H))
-        for (_, own), (image, total) in zip(stretches, run_strands(work, stretches)):
-            out[own] += image
-            totals[own] += total
-        return out.T, totals
+        out = fold(run_strands(work, range(0, len(X), _STRAND)))
+        return out[:, :-1].T, out[:, -1]
 
 
 def _flat(V: Array) -> Array:

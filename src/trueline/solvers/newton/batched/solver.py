@@ -34,8 +34,6 @@ from trueline.solvers.newton.batched.rows import Batch, SharedRows
 from trueline.solvers.pending import CLAIMED, Answer
 from trueline.wording import counted
 
-__all__ = ["solve_batch"]
-
 Array = NDArray[np.float64]
 Paths = list[list[int]]
 

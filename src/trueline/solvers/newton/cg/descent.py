@@ -36,8 +36,6 @@ from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.newton.dense.descent import Factor, best_levels
 
-__all__ = ["Preconditioner", "Sample", "TruncatedDescent", "drawn_rows", "sampled_rows"]
-
 Array = NDArray[np.float64]
 
 _COARSE, _FINEST = 0.1, 1e-4

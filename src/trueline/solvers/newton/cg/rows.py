@@ -27,8 +27,6 @@ from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import SMALL_WORK, fold, row_strands, rows_per_block
 from trueline.numerics.jit import kernel
 
-__all__ = ["Rows", "softmax_product"]
-
 Array = NDArray[np.float64]
 
 # From so many numbers on Hessian-vector products read a copy in single precision.

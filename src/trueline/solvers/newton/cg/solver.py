@@ -44,8 +44,6 @@ from trueline.solvers.transformed import (
 )
 from trueline.wording import counted
 
-__all__ = ["NewtonCG"]
-
 Array = NDArray[np.float64]
 
 # Weights that differ by many powers of ten keep gaps of this share from being proven, and so do the

@@ -26,12 +26,6 @@ which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibsh
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 
-Where curvature changes slowly and many digits are asked for, as for deviances, the Hessian
-of a point close by is almost as good, and each step is a fixed share r of the one before: the
-Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
-uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
-Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
-
 :func:`approach` takes several steps at once along losses that bend less and less (continuation),
 :func:`best_levels` finds the best intercepts for given coefficients as exactly as double precision
 allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
@@ -40,7 +34,7 @@ allows, and :func:`better_by_curvature` proves a gap by the Hessian around any p
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,20 +54,6 @@ from trueline.solvers.newton.dense.rows import (
 )
 from trueline.wording import counted
 
-__all__ = [
-    "Descent",
-    "Factor",
-    "Steps",
-    "approach",
-    "best_levels",
-    "better_by_curvature",
-    "continuation_notes",
-    "curvature_basis",
-    "run_steps",
-    "sample_tells",
-    "starting_point",
-]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -83,9 +63,6 @@ _CUT, _WHOLE = 0.3, 0.9
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_DECREASE = 1e-6
-# Rows of a sample for each coefficient from which its Hessian is like that of all rows, to a few
-# per cent; and the share of the decrease that may be left by a step of a Hessian that is kept.
-_ROWS_ALIKE, _LEFT = 200, 1e-2
 # Steps that had to be cut until penalties become heavier; how much lighter they are made at a time,
 # and the promise, as a share of the objective, at which that is done.
 _MOST_CUTS, _LIGHTER, _STAGE_DECREASE = 3, 0.1, 1e-3
@@ -162,13 +139,6 @@ def curvature_basis(rows: StandardRows, factor: Factor, curvatures: Array) -> tu
     return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
-class Start(NamedTuple):
-    """A point, and where it comes from a sample that tells, the factor of the sample's Hessian."""
-
-    v: Array
-    factor: Factor | None = None
-
-
 class Descent:
     """The state of Newton's method.
 
@@ -186,24 +156,22 @@ class Descent:
         A decrease that is not worth a Hessian: 0 to begin with.
     enough : float
         A decrease at which nothing is left to do: 0 to begin with.
+    is_exact : bool
+        Whether the last Hessian was taken as it is.
     """
 
-    def __init__(
-        self, rows: StandardRows, loss: Loss, y: Array, quad: Array, start: Array | Start
-    ) -> None:
+    def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, start: Array) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
         self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
         self._quad, self._cuts = quad, 0
         self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
-        start = start if isinstance(start, Start) else Start(start)
-        self.v, self.z = start.v, rows.scores(start.v)
+        self.v, self.z = start, rows.scores(start)
         u, curvatures = derivatives(loss, y, self.z)
         bound = loss.curvature_bound
         if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
             bound = float(curvatures.max(initial=0.0)) or 1.0
         self.gram = FollowingGram(rows, bound)
-        self._factor, self._is_own, self._is_known = start.factor, False, False
-        self.decrease = np.inf
+        self.is_exact = True
         self._evaluate(u, curvatures)
 
     @property
@@ -224,26 +192,9 @@ class Descent:
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
         self.most = 0.5 * float(most)
-        before, self.decrease = self.decrease if self._is_known else np.inf, self.most
-        self._is_known = False
-        if not (self.decrease <= self.negligible or self._keep_model(before)):
+        self.decrease, self._is_known = self.most, False
+        if self.decrease > self.negligible:
             self._model()
-
-    def _keep_model(self, before: float) -> bool:
-        """Whether one more step by the Hessian that is there is going to be enough."""
-        factor = self._factor
-        if factor is None or self.mu or "log_link" not in self.loss.capabilities:
-            return False
-        direction = -factor.solve(self.gradient)
-        decrease = max(-0.5 * float(self.gradient @ direction), 0.0)
-        # Of a sample's Hessian the first step is taken in any case, of others what they proved.
-        left = decrease / before
-        if self._is_own and not (left <= _LEFT and left * decrease <= self.enough):
-            return False
-        if not self._is_own and np.isfinite(before):
-            return False
-        self._direction, self.decrease, self._is_known = direction, decrease, True
-        return True
 
     def _model(self) -> None:
         """The Hessian, and the step that it suggests."""
@@ -256,34 +207,17 @@ class Descent:
             if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
                 break
             self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
-        self._is_exact = self.mu == 0.0
-        self._factor, self._is_own = factor, True
+        self.is_exact, self._factor = self.mu == 0.0, factor
         self._direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
         self.decrease = max(-0.5 * float(self.gradient @ self._direction), 0.0)
         self._is_known = True
 
     def refresh(self) -> bool:
         """Form the Hessian of this very point; False if it is there already."""
-        if self._is_known and self._is_own and np.array_equal(self.gram.h, self._bends):
+        if self._is_known and np.array_equal(self.gram.h, self._bends):
             return False
         self._model()
         return True
-
-    def _own_model(self) -> None:
-        if not (self._is_known and self._is_own):
-            self._model()
-
-    @property
-    def hessian(self) -> Array:
-        """That of this point, or of one close by."""
-        self._own_model()
-        return self._hessian
-
-    @property
-    def factor(self) -> Factor:
-        self._own_model()
-        assert self._factor is not None
-        return self._factor
 
     @property
     def direction(self) -> Array:
@@ -294,13 +228,9 @@ class Descent:
     @property
     def exact_factor(self) -> Factor:
         """That of the Hessian as it is."""
-        factor = self.factor  # finding it tells whether anything was added
-        return factor if self.is_exact else Factor(self.hessian)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether H was taken as it is."""
-        return self._is_exact if self._is_known and self._is_own else self.mu == 0.0
+        if not self._is_known:
+            self._model()
+        return self._factor if self.is_exact else Factor(self._hessian)
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
@@ -359,20 +289,19 @@ class Descent:
         self._evaluate(*derivatives(loss, self.y, self.z))
 
 
-def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Start:
+def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
     """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
     if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
-        return Start(_crude_start(rows, loss, y, quad, constant))
+        return _crude_start(rows, loss, y, quad, constant)
     some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
     part = rows.sample(some)
     crude = _crude_start(part, loss, y[some], quad, constant)
     descent = Descent(part, loss, y[some], quad, crude)
     approach(descent, loss)
     run_steps(descent, _SAMPLE_DECREASE)
-    is_alike = count >= _ROWS_ALIKE * p and descent.is_exact
-    return Start(descent.v, descent.factor if is_alike else None)
+    return descent.v
 
 
 def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:

@@ -34,8 +34,6 @@ from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import weighted_gram, weighted_sums
 from trueline.solvers.least_squares.normal_equations import noise_of_squares
 
-__all__ = ["FollowingGram", "StandardRows", "derivatives", "derivatives_along", "rowwise"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -31,16 +31,12 @@ from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 
-__all__ = ["Profile", "best_scale", "fit_exactly", "start_profile"]
-
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _LEAST_PIVOT = 2e-14
 _FIRST_MU, _LEAST_MU = 1e-8, 1e-9
 _CUT, _WHOLE = 0.3, 0.9
-_SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
-_SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
 # A scale below this share of the target's spread is taken for zero, until proven otherwise.
 _COLLAPSED = 1e-11
 # The first floor of a scale that is not zero, in units of that spread, and by how much it shrinks.
@@ -194,23 +190,8 @@ class Profile:
         return t
 
 
-def start_profile(rows: StandardRows, y: Array, epsilon: float, quad: Array) -> Array:
-    """The answer on a sample of the rows, or least squares."""
-    n, p = len(y), rows.count
-    count = max(n // _SHARE, _ROWS_EACH * p)
-    if n < _LONG or 2 * count > n:
-        return _least_squares(rows, y, quad)
-    some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
-    part = rows.sample(some)
-    profile = Profile(part, y[some], epsilon, quad, _least_squares(part, y[some], quad))
-    for _ in range(_SAMPLE_STEPS):
-        small = profile.decrease <= _SAMPLE_DECREASE * profile.objective
-        if profile.is_collapsed or small or profile.step() == 0.0:
-            break
-    return profile.v
-
-
-def _least_squares(rows: StandardRows, y: Array, quad: Array) -> Array:
+def least_squares(rows: StandardRows, y: Array, quad: Array) -> Array:
+    """Where to start."""
     # Where nothing else tells coefficients apart, a trace of a penalty does.
     curvature = np.maximum(0.5 * quad, 64 * _EPS * rows.gram.diagonal())
     return Factor(rows.gram + np.diag(curvature)).solve(rows.total(rows.weights * y))

@@ -54,23 +54,6 @@ from trueline.solvers.base import Monitor
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex, independent_kinks
 
-__all__ = [
-    "Interior",
-    "InteriorPoint",
-    "Minimum",
-    "approach",
-    "correct",
-    "exactly",
-    "factor_lifted",
-    "improve",
-    "minimise",
-    "minimum_on_face",
-    "predict",
-    "solve_constant",
-    "solve_factored",
-    "weigh_kinks",
-]
-
 Array = NDArray[np.float64]
 
 # How much of the way to the nearest wall a step goes.

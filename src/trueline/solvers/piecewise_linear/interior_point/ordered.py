@@ -36,8 +36,6 @@ from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.source import Source
 from trueline.solvers.piecewise_linear.interior_point.targets import solve_targets
 
-__all__ = ["JointProgram", "OrderedAnswer", "solve_ordered"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 # Rows that are treated one by one, and the slopes of all others (None if there are none).

@@ -23,19 +23,6 @@ from numpy.typing import NDArray
 from trueline.numerics.gram import weighted_gram
 from trueline.numerics.jit import kernel
 
-__all__ = [
-    "Program",
-    "extend_basis",
-    "of_piece",
-    "pieces",
-    "ramped",
-    "rooted_rows",
-    "slopes_of",
-    "standardised",
-    "step_length",
-    "within",
-]
-
 Array = NDArray[np.float64]
 
 # Gram matrices of so few products are formed at once.

@@ -41,8 +41,6 @@ from trueline.solvers.piecewise_linear.interior_point.targets import (
 from trueline.solvers.transformed import is_wide, solve_in_row_space
 from trueline.wording import counted
 
-__all__ = ["InteriorPoint", "NonCrossing"]
-
 Array = NDArray[np.float64]
 
 # Gram matrices of more columns than this are too many numbers.

@@ -34,8 +34,6 @@ from trueline.solvers.piecewise_linear.interior_point.program import (
     within,
 )
 
-__all__ = ["Band", "Cut", "Source"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -44,8 +44,6 @@ from trueline.solvers.piecewise_linear.interior_point.interior import factor_lif
 from trueline.solvers.piecewise_linear.interior_point.program import Program, ramped, step_length
 from trueline.wording import counted
 
-__all__ = ["CompressedProgram", "Smoothed", "is_for_levels", "solve_by_levels"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Integers = NDArray[np.int64]

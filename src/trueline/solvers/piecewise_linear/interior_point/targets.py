@@ -42,8 +42,6 @@ from trueline.solvers.piecewise_linear.interior_point.source import Band, Cut, S
 from trueline.solvers.piecewise_linear.interior_point.sparse_rows import Smoothed
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex
 
-__all__ = ["Answer", "solve_targets", "worked_rows"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from trueline.numerics.jit import kernel
 from trueline.solvers.piecewise_linear.interior_point.program import Program, extend_basis
 
-__all__ = ["Vertex", "exchange_row", "independent_kinks", "kink_to_leave", "kinks_met"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
