@@ -1416,6 +1416,14 @@ def test_fuzzing_finds_nothing_wrong(name, capsys):
     assert "false gap 0" in last
 
 
+def test_fuzzing_adds_no_rounding_of_its_own_to_perfect_fits():
+    """One row that counts, a gamma target: the deviance is the square of the last digit."""
+    case = FAMILIES["counts"](np.random.default_rng([0, 400_282]))
+    verdict = judge(case, verified=True)
+    assert case.value(case.estimator) >= 0
+    assert verdict.faults == ()
+
+
 def test_fuzzing_sees_a_wrong_answer(monkeypatch):
     """A solver that returns zeros, and a certificate that claims them to be best."""
     case = next(

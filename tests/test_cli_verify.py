@@ -203,7 +203,7 @@ def test_rows_that_were_incomplete_at_the_fit_are_left_out_again(folder):
     rows = made_rows()
     rows[3][2], rows[4][4] = "", "nan"
     write("holes.csv", rows)
-    run("fit", "holes.csv", "-t", "price")
+    run("fit", "holes.csv", "-t", "price", "--drop-missing")
     code, text = run("verify", "model.trueline", "holes.csv")
     assert code == PROVEN
     assert "2 rows of 60 left out: values are missing" in text

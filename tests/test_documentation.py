@@ -13,7 +13,7 @@ from trueline.checks import check_loss, check_penalty, check_solver, known_probl
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
 @pytest.fixture
@@ -104,7 +104,8 @@ def test_the_skeletons_fit_together(part):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_are_short(path):
     assert path.name.startswith("plot_"), "only these are run by the gallery"
-    assert len(path.read_text().splitlines()) < 100
+    most = 130 if path.parent.name == "course" else 100  # a lesson has many steps
+    assert len(path.read_text().splitlines()) < most
 
 
 def test_the_project_has_few_words_of_its_own():

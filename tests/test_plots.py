@@ -18,6 +18,7 @@ from trueline import (
     Lasso,
     LassoCV,
     Ridge,
+    RidgeCV,
     SequentialFeatureSelector,
     StepwiseRegression,
     lasso_path,
@@ -322,6 +323,22 @@ def test_the_path_of_an_estimator_is_marked_where_it_chose(rows, frame):
     assert_allclose(display.lines_["bmi"].get_ydata()[at], model.coef_[2], rtol=1e-6)
     fixed = PathDisplay.from_estimator(Lasso(alpha=0.2).fit(*rows), *rows)
     assert vertical_lines(fixed) == {"alpha": 0.2}
+
+
+@pytest.mark.parametrize("make", [lambda: Ridge(20.0), lambda: RidgeCV(alphas=[2.0, 20.0])])
+def test_the_path_of_a_ridge_regression_is_drawn_in_its_own_strengths(rows, make):
+    X, y = rows
+    model = make().fit(X, y)
+    display = plot_path(model, X, y)
+    strength = model.alpha_ if hasattr(model, "alpha_") else model.alpha
+    assert list(vertical_lines(display).values()) == [strength]
+    line = display.lines_["x1"]
+    at = np.argmin(np.abs(np.log(line.get_xdata() / strength)))
+    alpha = line.get_xdata()[at]
+    assert_allclose(line.get_ydata()[at], Ridge(alpha).fit(X, y).coef_[1], rtol=1e-9)
+    assert display.top_.get_xlabel() == "degrees of freedom"
+    with pytest.raises(ValueError, match="one target"):
+        plot_path(Ridge().fit(X, np.c_[y, y]), X, np.c_[y, y])
 
 
 def test_paths_that_cannot_be_drawn(rows):

@@ -150,7 +150,7 @@ def people():
 
 
 def test_encode(people):
-    encoded = encode(people, "y")
+    encoded = encode(people, "y", missing="drop")
     assert encoded.names == ["city=Paris", "city=Rome", "smoker=yes", "age"]
     np.testing.assert_array_equal(
         encoded.X, [[0, 1, 1, 30], [0, 0, 0, 40], [0, 1, 1, 50], [1, 0, 0, 70]]
@@ -164,8 +164,51 @@ def test_encode(people):
     ]
 
 
-def test_encoding_is_plain_data_and_applies_to_other_tables(people):
+def test_missing_values_are_filled_in_and_marked(people):
+    encoded = encode(people, "y")
+    assert encoded.names == ["city=Paris", "city=Rome", "smoker=yes", "age", "age is missing"]
+    assert encoded.kept.tolist() == [True, True, True, True, False, True]
+    np.testing.assert_array_equal(encoded.X[2], [1, 0, 0, 50, 1])
+    np.testing.assert_array_equal(encoded.X[[0, 1, 3, 4], 4], 0)
+    assert np.isnan(people.column("age").numbers[2])  # the table stays as it was
+    assert encoded.notes[2:] == [
+        "values are missing, filled in and marked by columns: age 1",
+        "1 of 6 rows left out: values are missing (y 1)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "filled"),
+    [
+        (["1", "", "5", "3"], [3.0, 1.0]),
+        (["yes", "NA", "no", "yes"], [0.0, 1.0]),
+        (["a", "", "b", "c"], [0.0, 0.0, 1.0]),
+        (["2020-01-01", "", "2020-01-03", "2020-01-02"], None),
+    ],
+)
+def test_each_kind_of_column_is_filled_in(values, filled):
+    columns = {"x": values * 5, "y": [str(i % 7) for i in range(20)]}
+    encoded = encode(Table.from_columns(columns), "y")
+    row, known = encoded.X[1], np.delete(encoded.X[:4], 1, axis=0)
+    assert row[-1] == 1
+    assert encoded.names[-1] == "x is missing"
+    np.testing.assert_allclose(
+        row, [*known[:, :-1].mean(axis=0), 1.0] if filled is None else filled
+    )
+
+
+def test_a_gap_that_was_not_there_when_fitting_leaves_its_row_without_a_prediction(people):
     encoding = encode(people, "y").encoding
+    table = Table.from_columns(
+        {"city": ["Rome", ""], "smoker": ["no", "no"], "age": ["", "20"], "y": ["", ""]}
+    )
+    X, complete = encoding.design(table)
+    assert complete.tolist() == [True, False]
+    assert X[0, 3:].tolist() == [50.0, 1.0]
+
+
+def test_encoding_is_plain_data_and_applies_to_other_tables(people):
+    encoding = encode(people, "y", missing="drop").encoding
     again = Encoding.from_dict(encoding.to_dict())
     assert again == encoding
     # One row alone would be guessed as constants: the encoding decides, not the guess.
@@ -173,6 +216,9 @@ def test_encoding_is_plain_data_and_applies_to_other_tables(people):
     X, complete = again.design(one)
     np.testing.assert_array_equal(X, [[0, 0, 1, 33]])
     assert complete.all()
+    filled = encode(people, "y").encoding
+    assert Encoding.from_dict(filled.to_dict()) == filled
+    np.testing.assert_array_equal(filled.design(one)[0], [[0, 0, 1, 33, 0]])
 
 
 @pytest.mark.parametrize(
@@ -192,8 +238,8 @@ def test_unknown_values_are_named(people, column, value, message):
 
 
 def test_columns_are_chosen(people):
-    assert encode(people, "y", features=["age"]).names == ["age"]
-    assert encode(people, "y", drop=["city", "smoker"]).names == ["age"]
+    assert encode(people, "y", features=["age"]).names == ["age", "age is missing"]
+    assert encode(people, "y", drop=["city", "smoker", "age"], categories=["id"]).names[0] == "id=2"
     assert encode(people, "y", features=["id"], categories=["id"]).names[0] == "id=2"
 
 
@@ -226,7 +272,8 @@ def test_no_complete_row():
         {"a": ["1", "2", "", ""], "b": ["", "", "1", "2"], "y": list("1234")}
     )
     with pytest.raises(TableError, match="No row of the table is complete.*b 2, a 2"):
-        encode(table, "y")
+        encode(table, "y", missing="drop")
+    assert encode(table, "y").kept.all()
 
 
 def test_classes_as_target(people):

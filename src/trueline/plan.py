@@ -73,6 +73,8 @@ class Plan(Readable):
         """What is chosen and why in five lines; then the solvers for this loss, or every one."""
         facts = self.facts
         kind = f"sparse ({facts.density:.2g} filled)" if facts.is_sparse else "dense"
+        if facts.is_converted:
+            kind = f"{'dense' if facts.is_sparse else 'sparse'}, treated as {kind}"
         lines = [
             f"minimise   {self.objective}",
             f"data       {counted(facts.n, 'row')} x {counted(facts.d, 'column')}, {kind}, "

@@ -114,6 +114,12 @@ class Problem(Readable):
         values = self.loss.value(self.target, self.scores(W, b))
         return self.loss.total(values, self.weights) + self.penalty.value_per_target(W)
 
+    def gradient(self, W: Array, b: Array) -> tuple[Array, Array]:
+        """The derivatives of :meth:`objective` by W and by b; at a kink, a subgradient."""
+        u = self.loss.total_gradient(self.target, self.scores(W, b), self.weights)
+        level = u.sum(axis=0) if self.fit_intercept else np.zeros(W.shape[1])
+        return self.design.rmatvec(u) + self.penalty.gradient(W), level
+
     def loss_gradient(self, W: Array, b: Array) -> tuple[Array, Array, Array]:
         """Gradient of the loss part: with respect to W, to b, and the per-row derivatives u."""
         u = self.loss.gradient(self.target, self.scores(W, b))

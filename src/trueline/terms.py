@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 _FILE = Path(__file__).with_name("terms.toml")
 
@@ -64,10 +65,10 @@ def terms() -> tuple[Term, ...]:
     """All words, in the alphabetical order of their names."""
     given = tomllib.loads(_FILE.read_text(encoding="utf-8"))["term"]
     read = (
-        Term(**{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()})
-        for one in given
+        {key: tuple(v) if isinstance(v, list) else v for key, v in one.items()} for one in given
     )
-    return tuple(sorted(read, key=lambda term: term.name.lower()))
+    named: list[dict[str, Any]] = sorted(read, key=lambda one: str(one["name"]).lower())
+    return tuple(Term(**one) for one in named)
 
 
 def glossary(word: str) -> Term:

@@ -158,3 +158,18 @@ def test_huge_columns_whose_coefficients_stay_at_zero_cost_nothing():
     model = LinearRegressor(loss=Huber(0.4), penalty=NonNegative(L2(0.5))).fit(X, y)
     assert not model.coef_.any()
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
+def test_near_copies_far_from_zero_leave_a_gap_of_rounding(intercept):
+    """Columns that differ from others by 1e-9 of themselves, all far from zero."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(200, 3))
+    X = np.hstack([X, X * (1 + 1e-9)]) + 3e4
+    y = 100 * (X[:, 0] - X[:, 0].mean() + rng.normal(size=200))
+    model = LinearRegression(positive=True, fit_intercept=intercept).fit(X, y)
+    certificate, A = model.certificate_, X - X.mean(axis=0) * intercept
+    best = 0.5 * nnls(A, y - y.mean() * intercept)[1] ** 2
+    assert abs(certificate.objective - best) <= 1e-9 * best
+    assert certificate.gap <= 1e-7 * best
+    assert model.verify(X, y)

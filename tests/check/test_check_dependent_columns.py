@@ -148,3 +148,20 @@ def test_dependence_up_to_rounding_holds_under_a_condition_that_lets_coefficient
         moved = y * (1 + 1e-3 * rng.normal(size=4))
         model = LinearRegression(fit_intercept=False).fit(X, moved)
         assert all(one.holds for one in model.verify(X, moved).checks)
+
+
+@pytest.mark.parametrize("degree", [6, 8, 10, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_column_of_ones_costs_an_ill_conditioned_proof_nothing(degree, weighted):
+    """What scikit-learn's PolynomialFeatures puts beside powers is left out without error."""
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(0, 1, 15))
+    y = np.sin(2 * np.pi * x) + 0.2 * rng.normal(size=15)
+    X = np.vander(x, degree + 1, increasing=True)
+    weights = rng.uniform(0.5, 2.0, 15) if weighted else None
+    model = LinearRegression().fit(X, y, sample_weight=weights)
+    assert model.certificate_.relative_gap < 1e-10
+    outcome = model.verify(X, y, weights)
+    assert outcome
+    assert not outcome.conditions
+    assert model.coef_[0] == 0

@@ -254,3 +254,29 @@ def test_what_the_first_fit_leaves_out_stays_out():
     assert not model.coef_[out].any()
     assert np.isinf(model.feature_weights_[out]).all()
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", [np.asarray, sp.csc_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_ridge_path_is_the_formula_at_every_strength(shape, form, fit_intercept):
+    """w = (X'SX + S alpha I)^-1 X'Sy on weighted, centred columns; its degrees of freedom too."""
+    X, y, s = data(shape)
+    path = regularization_path(
+        form(X), y, l1_ratio=0, alphas=15, sample_weight=s, fit_intercept=fit_intercept
+    )
+    mean = s @ X / s.sum() if fit_intercept else np.zeros(X.shape[1])
+    level = s @ y / s.sum() if fit_intercept else 0.0
+    G = (X - mean).T @ (s[:, None] * (X - mean))
+    for i, alpha in enumerate(path.alphas):
+        H = G + s.sum() * alpha * np.eye(len(G))
+        w = np.linalg.solve(H, (X - mean).T @ (s * (y - level)))
+        np.testing.assert_allclose(path.coef(alpha), w, atol=1e-8)
+        freedom = np.trace(np.linalg.solve(H, G)) + fit_intercept
+        assert path.degrees_of_freedom[i] == pytest.approx(freedom, rel=1e-8)
+    # From less than 1% of every direction to nearly all of the strongest.
+    values = np.linalg.eigvalsh(G) / s.sum()
+    assert path.alphas[0] >= 99 * values[-1]
+    assert path.alphas[-1] == pytest.approx(1e-6 * path.alphas[0])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        regularization_path(X, y, l1_ratio=-0.1)

@@ -9,16 +9,19 @@
 The intercept is not part of the norm.
 """
 
+import warnings
 from contextlib import nullcontext
 
 import mpmath
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from rational import Quadratic, column, solve
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline import LinearRegression, PolynomialRegression, Ridge
+from trueline import LinearRegression, PolynomialRegression, Ridge, pseudo_inverse
+from trueline.estimators.regression.linear_regression import _SOLVERS
 
 EPS = np.finfo(float).eps
 
@@ -383,3 +386,50 @@ def test_a_decomposition_that_gives_up_is_replaced(monkeypatch, shape):
     assert model.rank_ == expected.rank_
     assert_allclose(model.coef_, expected.coef_, atol=1e-12)
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("solver", sorted(_SOLVERS))
+def test_the_rank_is_told_whatever_the_solver(solver, make):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    X = np.hstack([X, X[:, :1] - X[:, 1:2]])
+    y = rng.normal(size=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # textbook methods stop early
+        model = LinearRegression(solver=solver).fit(make(X), y)
+    assert model.rank_ == 3
+    null = np.array([1.0, -1.0, 0.0, -1.0]) / np.sqrt(3)
+    assert_allclose(np.abs(model.null_space_.T @ null), [1.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "rank"), [(8, 5, 5), (8, 5, 3), (4, 9, 4), (6, 6, 1), (3, 3, 0)]
+)
+def test_the_generalised_inverse_satisfies_the_four_conditions_of_penrose(n, d, rank):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    found = pseudo_inverse(X)
+    P = found.matrix
+    assert found.rank == rank
+    assert_allclose(X @ P @ X, X, atol=1e-12)
+    assert_allclose(P @ X @ P, P, atol=1e-12)
+    assert_allclose(X @ P, (X @ P).T, atol=1e-12)
+    assert_allclose(P @ X, (P @ X).T, atol=1e-12)
+    assert_allclose(P, np.linalg.pinv(X, rcond=1e-10), atol=1e-10)
+    y = rng.normal(size=n)
+    model = LinearRegression(fit_intercept=False).fit(X, y)
+    assert_allclose(found @ y, model.coef_, atol=1e-10)
+    assert f"rank {rank}" in str(found)
+
+
+def test_the_tolerance_of_the_generalised_inverse_is_told_and_can_be_given():
+    X = np.diag([4.0, 1.0, 1e-3])
+    assert pseudo_inverse(X).tolerance == pytest.approx(16 * np.sqrt(3) * EPS * 4.0)
+    few = pseudo_inverse(sp.csr_array(X), tolerance=0.01)
+    assert (few.rank, few.tolerance) == (2, 0.01)
+    assert_allclose(few.matrix, np.diag([0.25, 1.0, 0.0]))
+    with pytest.raises(ValueError, match="not be negative"):
+        pseudo_inverse(X, tolerance=-1.0)
+    with pytest.raises(ValueError, match="matrix of finite numbers"):
+        pseudo_inverse([[1.0, np.nan]])

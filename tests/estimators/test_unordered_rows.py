@@ -53,7 +53,7 @@ CLASSIFIERS = [
     trueline.LinearSVC(loss="hinge", tol=1e-6),
     trueline.LinearSVC(penalty="l1", tol=1e-6),
     trueline.RidgeClassifier(),
-    trueline.Perceptron(),
+    trueline.Perceptron(max_iter=20, tol=None),
     trueline.OneVsRestClassifier(trueline.LogisticRegression(tol=1e-6)),
     trueline.SVC(kernel="linear", tol=1e-6),
 ]

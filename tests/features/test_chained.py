@@ -222,3 +222,68 @@ def test_a_stage_that_takes_no_weights_is_named():
     chain = ChainedClassifiers([("near", KNeighborsClassifier()), ("fine", LogisticRegression())])
     with pytest.raises(ValueError, match="Stage 'near', KNeighborsClassifier, takes no sample"):
         chain.fit(X, y, sample_weight=np.ones(30))
+
+
+# --- stages with targets of their own -------------------------------------------------------------
+
+TAGS = np.where(X[:, 0] + X[:, 1] > 0, "up", np.where(X[:, 2] > 0.5, "side", "down"))
+TWO = [("tagger", LogisticRegression()), ("task", LogisticRegression())]
+
+
+def tagged(**given):
+    return ChainedClassifiers(TWO, cv=FOLDS).fit(X, Y, targets={"tagger": TAGS}, **given)
+
+
+def test_a_stage_with_a_target_of_its_own_tells_the_next_one_out_of_fold():
+    chain = tagged()
+    tags = cross_val_predict(LogisticRegression(), X, TAGS, cv=FOLDS, method="predict_proba")
+    np.testing.assert_allclose(chain.out_of_fold_, tags, atol=1e-12)
+    task = LogisticRegression().fit(np.hstack([X, tags]), Y)
+    np.testing.assert_allclose(chain.stages_[1].classifier.coef_, task.coef_, atol=1e-7)
+    now = LogisticRegression().fit(X, TAGS).predict_proba(X)
+    np.testing.assert_array_equal(chain.predict(X), task.predict(np.hstack([X, now])))
+    assert chain.stage_output_names().tolist() == [f"tagger says {t}" for t in sorted(set(TAGS))]
+    assert "tagger: learns its own target," in chain.explain()
+    np.testing.assert_array_equal(chain.classes_, np.unique(Y))
+
+
+def test_stages_are_scored_one_by_one():
+    chain = tagged()
+    weights = np.arange(1.0, 91.0)
+    scores = chain.stage_scores(X, Y, weights, {"tagger": TAGS})
+    right = LogisticRegression().fit(X, TAGS).predict(X) == TAGS
+    assert scores["tagger"] == pytest.approx(weights[right].sum() / weights.sum())
+    assert scores["task"] == pytest.approx(chain.score(X, Y, weights))
+    assert list(chain.stage_predictions(X)) == ["tagger", "task"]
+
+
+def test_weights_teach_every_stage_with_its_own_target():
+    weights = np.where(np.arange(90) % 4, 1.0, 2.0)
+    chain = tagged(sample_weight=weights)
+    first = LogisticRegression().fit(X, TAGS, sample_weight=weights)
+    np.testing.assert_allclose(chain.stages_[0].classifier.coef_, first.coef_, atol=1e-7)
+
+
+def test_the_proof_is_about_the_targets_of_all_stages():
+    chain = tagged()
+    assert chain.verify(X, Y, targets={"tagger": TAGS})
+    other = np.where(np.arange(90) == 3, "side", TAGS)
+    assert other[3] != TAGS[3]
+    assert not chain.verify(X, Y, targets={"tagger": other})
+    assert not chain.verify(X, (Y + 1) % 3, targets={"tagger": TAGS})
+    with pytest.raises(ValueError, match="'tagger' learned a target of its own: give targets"):
+        chain.stage_scores(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ({"task": TAGS}, "'task', which is no stage before the last one: 'tagger'"),
+        ({"tag": TAGS}, "'tag', which is no stage"),
+        ({"tagger": TAGS[:5]}, "has 5 rows, but y has 90"),
+        ({"tagger": ["up"] * 90}, "holds one class only: 'up'"),
+    ],
+)
+def test_wrong_targets_are_named(targets, message):
+    with pytest.raises(ValueError, match=message):
+        ChainedClassifiers(TWO, cv=FOLDS).fit(X, Y, targets=targets)

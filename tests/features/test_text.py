@@ -125,3 +125,50 @@ def test_the_length_of_a_text_predicts_its_reading_time():
     features = TextFeatures(None, style=True)
     model = Ridge(1e-6).fit(features.fit_transform(texts), seconds)
     np.testing.assert_allclose(model.predict(features.transform(texts)), seconds, rtol=1e-4)
+
+
+# --- words, lemmas and tags from outside ---------------------------------------------------------
+
+
+def split(text):
+    return text.replace(".", " .").split()
+
+
+def lemmas(text):
+    return [word.rstrip("s") for word in split(text)]
+
+
+def tags(text):
+    return ["NAME" if word[0].isupper() else "WORD" for word in split(text)]
+
+
+SENTENCES = ["Anna sees cats .", "cats see Bob .", ""]
+
+
+def test_a_tokenizer_lemmas_and_tags_are_any_functions():
+    features = TextFeatures("counts", tokenizer=split, lemmas=lemmas, tags=tags)
+    X = dense(features.fit_transform(SENTENCES))
+    found = dict(zip(features.get_feature_names_out().tolist(), X.T.tolist()))
+    assert found["word 'cats'"] == [1, 1, 0]
+    assert found["word '.'"] == [1, 1, 0]
+    assert found["lemma 'cat'"] == [1, 1, 0]
+    assert found["lemma 'see'"] == [1, 1, 0]
+    assert found["tag 'NAME'"] == [1, 1, 0]  # read from the text as it was written
+    assert found["tag 'WORD'"] == [3, 3, 0]
+    assert len(found) == 6 + 5 + 2
+    np.testing.assert_array_equal(dense(clone(features).fit(SENTENCES).transform(SENTENCES)), X)
+
+
+def test_runs_of_tags_are_those_of_scikit_learn():
+    ours = TextFeatures(None, tags=tags, word_ngrams=(1, 3))
+    theirs = TfidfVectorizer(
+        tokenizer=tags, token_pattern=None, ngram_range=(1, 3), lowercase=False
+    )
+    np.testing.assert_allclose(
+        dense(ours.fit_transform(SENTENCES)), dense(theirs.fit_transform(SENTENCES))
+    )
+
+
+def test_a_function_that_gives_no_list_of_words_is_named():
+    with pytest.raises(TypeError, match="reads each tag must give a list of str; of 'Anna sees"):
+        TextFeatures(None, tags=lambda text: "NAME").fit(SENTENCES)

@@ -209,3 +209,81 @@ def test_garbled_translations_are_found():
     ridge = Ridge(1.0).fit(features.fit_transform(pairs[:200]), quality[:200])
     predicted = ridge.predict(features.transform(pairs[200:]))
     assert np.corrcoef(predicted, quality[200:])[0, 1] > 0.9
+
+
+# --- programs from outside, brackets, columns of the translating system ---------------------------
+
+
+def tags(text):
+    return ["DET" if word in ("the", "a", "das", "ein") else "NOUN" for word in text.split()]
+
+
+def entities(text):
+    return [word for word in text.split() if word[0].isupper()]
+
+
+def named(features, pairs):
+    X = features.fit_transform(pairs)
+    return dict(zip(features.get_feature_names_out().tolist(), X.T.tolist()))
+
+
+def test_annotations_are_counted_on_both_sides():
+    annotations = {"part of speech": (tags, tags), "entity": (None, entities)}
+    found = named(TranslationFeatures(annotations=annotations, standardize=False), PAIRS)
+    assert found["source part of speech: DET"] == [1, 1, 1, 1, 2, 0]
+    assert found["source part of speech: all"] == [2, 4, 2, 2, 5, 0]
+    assert found["source part of speech: content words"] == [1, 3, 1, 1, 3, 0]
+    assert found["target part of speech: NOUN"] == [1, 3, 1, 1, 3, 0]
+    assert found["target per source part of speech: all"] == [1, 1, 1, 1, 1, 0]
+    assert found["target entity: all"] == [1, 1, 1, 1, 2, 0]
+    assert found["target entity: Buch"] == [0, 0, 1, 1, 1, 0]
+    assert not any(name.startswith("source entity") for name in found)
+
+
+def test_new_pairs_have_the_columns_that_were_learned():
+    features = TranslationFeatures(annotations={"entity": (entities, entities)}, standardize=False)
+    features.fit(PAIRS)
+    X = features.transform([("Anna", "Anna Haus")])
+    found = dict(zip(features.get_feature_names_out().tolist(), X[0].tolist()))
+    assert found["source entity: all"] == 1
+    assert found["target entity: Haus"] == 1
+    assert found["target per source entity: all"] == 2
+    assert "target entity: Anna" not in found
+
+
+def test_only_the_most_frequent_labels_have_columns():
+    pairs = [(f"N{i} N0", "x") for i in range(80)]
+    found = named(TranslationFeatures(annotations={"entity": (entities, None)}), pairs)
+    labels = [name for name in found if name.startswith("source entity: N")]
+    assert len(labels) == 50
+    assert "source entity: N0" in labels
+
+
+def test_brackets_that_one_side_lacks():
+    pairs = [("a (b) c", "a (b) c"), ("a (b) c", "a b c"), ("a", "[a]")]
+    found = named(TranslationFeatures(standardize=False), pairs)
+    expected = [0, 2 / max(len(tokens("a (b) c")), 3), 2 / len(tokens("[a]"))]
+    np.testing.assert_allclose(found["difference of brackets per token"], expected)
+
+
+def test_missing_inputs_are_said():
+    table = pd.DataFrame(PAIRS, columns=["source", "target"]).assign(score=1.0, pruned_nodes=2.0)
+    features = TranslationFeatures(annotations={"dependency": (tags, None)}).fit(table)
+    assert features.explain().splitlines()[-2:] == [
+        "not given as annotations: part of speech, entity, phrase",
+        "not given as columns of the table: n-best size, phrases, recombined nodes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "error", "message"),
+    [
+        ({"entity": entities}, ValueError, r"annotations\['entity'\] must be two functions"),
+        ({"entity": (None, None)}, ValueError, "must be two functions"),
+        ({"entity": (len, None)}, TypeError, "not iterable"),
+        ({"entity": (lambda t: [1], None)}, TypeError, "must give a list of str for the source"),
+    ],
+)
+def test_annotations_that_cannot_be_read(annotations, error, message):
+    with pytest.raises(error, match=message):
+        TranslationFeatures(annotations=annotations).fit(PAIRS)

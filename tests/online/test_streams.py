@@ -312,7 +312,7 @@ def test_variants_that_need_all_rows_have_no_partial_fit():
     with pytest.raises(ValueError, match="penalty"):
         Perceptron(variant="pocket", penalty="l2").fit(np.eye(2), [0, 1])
     with pytest.raises(ValueError, match="multiclass"):
-        Perceptron(variant="pocket", multiclass="direct").fit(np.eye(2), [0, 1])
+        Perceptron(variant="batch", multiclass="direct").fit(np.eye(2), [0, 1])
 
 
 def test_explain_tells_the_story():

@@ -202,6 +202,16 @@ def margins(rng: Rng) -> Case:
     return drawn.case(model, labels, objective, found, (zero, level))
 
 
+def _phi(t: Any) -> Any:
+    """exp(t) - 1 - t to nearly all digits, by its series near zero."""
+    near = np.clip(t, -0.5, 0.5)
+    term, series = near, 0 * near
+    for k in range(2, 20):
+        term = term * near / k
+        series = series + term
+    return np.where(near == t, series, np.expm1(t) - t)
+
+
 def absolute(rng: Rng) -> Case:
     """sum s (q (y - z)_+ + (1 - q) (z - y)_+) + S alpha |w|_1, against HiGHS."""
     drawn = _Drawn(rng)
@@ -267,11 +277,13 @@ def counts(rng: Rng) -> Case:
     kind = trueline.PoissonRegressor if is_poisson else trueline.GammaRegressor
     model = kind(alpha=alpha, tol=1e-10, max_iter=10_000)
 
+    logs = np.log(np.where(y > 0, y, 1.0).astype(np.longdouble))
+
     def objective(w: Array, b: float) -> float:
+        # y phi(z - log y), or phi(log y - z): terms of the size of one that cancel are never made.
         z = drawn.scores(w, b)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log = np.where(y > 0, np.log(np.where(y > 0, y, 1.0)), 0.0)
-            loss = np.exp(z) - y + y * (log - z) if is_poisson else y * np.exp(-z) - 1 - log + z
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = np.where(y > 0, y * _phi(z - logs), np.exp(z)) if is_poisson else _phi(logs - z)
         return float(s @ loss + 0.5 * total * alpha * (w @ w))
 
     def derivatives(v: Array) -> tuple[float, Array, Array]:
@@ -291,6 +303,6 @@ def counts(rng: Rng) -> Case:
     def found() -> list[Point]:
         return [drawn.point(newton(derivatives, start))]
 
-    # The terms of a deviance are of the size of one or of the target, and cancel.
+    # A fit made of terms of the size of one or of the target, which cancel, is known no better.
     least = 1e-15 * float(s @ (1.0 + y))
     return drawn.case(model, y, objective, found, (np.zeros(len(drawn.mean)), level), least)

@@ -107,8 +107,11 @@ def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = No
         cone = cone or find_cone(problem)
         witness = {} if cone is None else {"cone": cone.coef}
         gap = cone_gap(problem, rounding, at, W, cone)
-        if not gap <= _LOOSE * float(at.objective.sum()):
-            gap = min(gap, _face_gap(problem, rounding, at, W))
+        is_loose = not gap <= _LOOSE * float(at.objective.sum())
+        if is_loose and "quadratic" in problem.loss.capabilities:
+            sharp = _about_means(problem, rounding.mean, W)
+            gap = min(gap, cone_gap(problem, rounding, at, W, cone, sharp[:2]))
+            gap = min(gap, _face_gap(problem, rounding, at, W, *sharp))
     else:
         directions = open_directions(problem)
         gap = bounded_gap(problem, rounding, at, W, b, directions)
@@ -199,9 +202,18 @@ def _is_constant(problem: Problem) -> NDArray[np.bool_]:
 
 
 def cone_gap(
-    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, cone: Cone | None
+    problem: Problem,
+    rounding: Rounding,
+    at: Evaluation,
+    W: Array,
+    cone: Cone | None,
+    sharp: tuple[Array, Array] | None = None,
 ) -> float:
-    """The bound of the module's text; without a cone no more than that none is below zero."""
+    """The bound of the module's text; without a cone no more than that none is below zero.
+
+    ``sharp`` is the gradient at the best intercept and its error, where they are known better than
+    from the products at the point: offsets of the columns cost those their digits twice.
+    """
     ceiling = float(at.objective.sum() + 2 * at.objective_rounding.sum())
     if cone is None:
         return ceiling
@@ -216,6 +228,8 @@ def cone_gap(
         curvature = problem.loss.curvature(problem.target, at.scores)
         bend = problem.weigh(curvature).sum(axis=0)
         error = error + 2 * problem.design.column_largest()[:, None] * steep
+    if sharp is not None:
+        g, error = sharp
     held = cone.slopes[:, None] > 0
     rise = np.maximum(error - g, 0.0)
     most = np.divide(rise, cone.slopes[:, None], out=np.zeros_like(g), where=held).max(axis=0)
@@ -230,11 +244,18 @@ def cone_gap(
     return min(found * (1 + 1e-6), ceiling)
 
 
-def _face_gap(problem: Problem, rounding: Rounding, at: Evaluation, W: Array) -> float:
+def _face_gap(
+    problem: Problem,
+    rounding: Rounding,
+    at: Evaluation,
+    W: Array,
+    g: Array,
+    error: Array,
+    norms: Array,
+) -> float:
     """The bound that is quadratic in the gradient; infinite where it is none."""
-    if "quadratic" not in problem.loss.capabilities or np.any(problem.penalty.curvature):
+    if np.any(problem.penalty.curvature):
         return np.inf
-    g, error, norms = _about_means(problem, rounding.mean, W)
     changes, levels = ~_is_constant(problem), np.zeros(W.shape[1])
     if problem.fit_intercept:
         levels = (np.abs(at.slope) + at.slope_rounding) ** 2 / (2 * rounding.weight)

@@ -273,7 +273,9 @@ def certify_duality(
         if found is None or not found[2].sum() <= gap.sum():
             found = at.objective, at.objective_rounding, gap, natural.u
     objective, own_rounding, gap, dual = found
-    claimed = checkable(max(gap.sum(), 2 * own_rounding.sum()), objective.sum())
+    # No objective is negative, and none is known better than to its rounding.
+    most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()
+    claimed = checkable(max(min(gap.sum(), most), least), objective.sum())
     return Certificate.about(
         problem, "duality", W, b, objective, 2 * own_rounding, claimed, {"dual": dual}
     )
@@ -339,10 +341,11 @@ def certify_dual(
     if (shrink < 1).any():
         shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
         point = DualPoint(inside * shrink, point.low * shrink, point.high * shrink)
-    lower = dual_value(problem, rounding, point, radius, Free.of(problem, free, W))
+    most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()
+    held = Free.of(problem, free, W, float(most))
+    lower = dual_value(problem, rounding, point, radius, held)
     gap = objective + 2 * own_rounding - lower
     # No objective is negative, and none is known better than to its rounding.
-    most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()
     proven = max(min(float(gap.sum()), most), least)
     witness = {"dual": point.u}
     if problem.fit_intercept:

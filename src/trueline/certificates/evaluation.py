@@ -427,11 +427,12 @@ class Directions:
         kept = sigma > 8 * max(X.shape) ** 0.5 * _EPS * lost
         return cls(columns, *_target_sizes(problem), scale, Rt[kept].T, sigma[kept])
 
-    def gain(self, V: Array, error: Array, W: Array) -> Array:
+    def gain(self, V: Array, error: Array, W: Array, farthest: float = np.inf) -> Array:
         """The bound of the module's text per target, for V up to an error; inf if unknown.
 
         Whoever checks it may have to take coefficients one by one: the bound allows for that, up to
         some times the present ones W and those with which a column alone would fit the target.
+        ``farthest`` is what C is known not to exceed.
         """
         V, error, W = V[self.columns], error[self.columns], W[self.columns]
         if not self.is_known:
@@ -443,6 +444,7 @@ class Directions:
         covered = _RADIUS * (self.spread + np.sqrt(np.sum(scores**2, axis=0)))
         reach = np.abs(W) + self.target_size / self.scale[:, None]
         one_by_one = np.sum((np.abs(V) + error) * reach, axis=0)
+        covered = np.minimum(covered, farthest + norms)  # whoever checks moves u by these norms
         return np.maximum(covered * norms, _ONE_BY_ONE * one_by_one)
 
 
@@ -466,23 +468,40 @@ class Free(NamedTuple):
         Of their columns, if there are any.
     W : array of shape (d, k)
         All coefficients.
+    farthest : float
+        How far the scores of what is no worse can be from these.
     """
 
     mask: NDArray[np.bool_]
     directions: Directions | None
     W: Array
+    farthest: float = np.inf
 
     @classmethod
-    def of(cls, problem: Problem, mask: NDArray[np.bool_], W: Array) -> Free:
-        """With the directions, which cost a pass over the data."""
-        return cls(mask, Directions.of(problem, mask), W)
+    def of(
+        cls, problem: Problem, mask: NDArray[np.bool_], W: Array, ceiling: float = np.inf
+    ) -> Free:
+        """With the directions, which cost a pass over the data.
+
+        ``ceiling`` is at least the objective, where it is known. With sum_i s_i |r_i| <= R for the
+        residuals r of what is no worse, their weighted norm is at most R / (min s)^1/2: twice that
+        bounds the distance of two such scores. Whoever checks it moves u instead, each by at most
+        (m / s_i)^1/2 times what all of them move, which costs no more than m^1/2 times as much.
+        """
+        s = problem.weights
+        least = 1.0 if s is None else float(s[s > 0].min(initial=np.inf))
+        total, farthest = problem.total_weight, np.inf
+        if mask.all():
+            R = problem.loss.most_residual(ceiling, total, float(np.sqrt(total)), 1.0)
+            farthest = (1.1 * np.sqrt(mask.shape[0]) + 3.0) * float(R / np.sqrt(least))
+        return cls(mask, Directions.of(problem, mask), W, farthest)
 
     def gain(self, V: Array, error: Array) -> Array:
         """What they could gain per target, as their V does not vanish."""
         if self.directions is None:
             return np.zeros(V.shape[1])
         V, error = np.where(self.mask, V, 0.0), np.where(self.mask, error, 0.0)
-        return self.directions.gain(V, error, self.W)
+        return self.directions.gain(V, error, self.W, self.farthest)
 
 
 def open_directions(problem: Problem) -> Directions | None:

@@ -225,9 +225,10 @@ def certify_quadratic(
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
     if floor is None:
-        floor = 1e-20 if evidence.is_global else 1e-13
+        floor = 1e-20 if evidence.is_global or not evidence.left_out else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
+    if evidence.left_out:
         gap = gap + _room_for_dependent_columns(problem, coef, evidence) / len(gap)
     kind = "quadratic" if evidence.is_global else "row space"
     # Where both say about the same, the one that is easier to check.

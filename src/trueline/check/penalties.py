@@ -94,13 +94,16 @@ class Penalty:
         total = float((self.linear * share + (0.5 * self.curvature * W) * W).sum())
         return total, (W.size + 32) * EPS * total + 1e-300
 
-    def scale(self, q: Array, error: Array) -> Array:
-        """Per target, a t <= 1 such that -t q is in the domain of p* for all q within the error."""
+    def scale(self, q: Array, error: Array, everywhere: bool = False) -> Array:
+        """Per target, a t <= 1 such that -t q is in the domain of p* for all q within the error.
+
+        ``everywhere``: such that p* is zero at -t q, also of what has squares beside its norms.
+        """
         down = np.where(np.isinf(self.high), error - q, 0.0)
         up = np.where(np.isinf(self.low), q + error, 0.0)
         size = self._norm(np.maximum(np.maximum(down, up), 0.0))
         size = size * (1 + 32 * EPS * np.sqrt(q.size))
-        out = (self.curvature == 0) & (self.linear > 0) & (size > self.linear)
+        out = (everywhere | (self.curvature == 0)) & (self.linear > 0) & (size > self.linear)
         room = np.where(out, self.linear / np.where(out, size, 1.0) * (1 - 8 * EPS), 1.0)
         return np.asarray(room.min(axis=0, initial=1.0))
 
@@ -144,8 +147,8 @@ class _NonNegativeBlocks(Penalty):
     def is_free(self, q: Array, error: Array) -> Bools:
         return super().is_free(np.minimum(q, 0.0), error)
 
-    def scale(self, q: Array, error: Array) -> Array:
-        return super().scale(np.minimum(q, 0.0), error)
+    def scale(self, q: Array, error: Array, everywhere: bool = False) -> Array:
+        return super().scale(np.minimum(q, 0.0), error, everywhere)
 
     def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
         rising = float((np.maximum(q, 0.0) * W).sum()) * (1 + 1e-12)
@@ -167,7 +170,7 @@ class _Foreign(Penalty):
         total = float(self.penalty.value(W))
         return total, (W.size + 32) * EPS * abs(total) + 1e-300
 
-    def scale(self, q: Array, error: Array) -> Array:
+    def scale(self, q: Array, error: Array, everywhere: bool = False) -> Array:
         ends = self.penalty.worst_ends(-q - error, error - q)
         room = np.min([self.penalty.dual_scale(V) for V in ends], axis=0)
         return np.where(room < 1, room * (1 - 8 * EPS), 1.0)

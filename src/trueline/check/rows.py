@@ -188,6 +188,15 @@ class Rows:
             where = slice(start, min(start + ROWS, self.n))
             yield where, self.X[where]
 
+    def varying_columns(self, intercept: bool) -> Indices:
+        """Columns that are not zero, or with an intercept not constant."""
+        varies, first = np.zeros(self.d, dtype=bool), np.zeros((1, self.d))
+        for where, block in self:
+            if intercept and where.start == 0:
+                first = block[:1]
+            varies |= (block != first).any(axis=0)
+        return np.flatnonzero(varies)
+
     @property
     def floor(self) -> float:
         """What underflow may hide in a sum over the rows."""

@@ -150,6 +150,12 @@ def derivatives_are_gradient_and_curvature(loss: Loss, points: LossPoints) -> No
 
 
 @LOSS_LAWS.law()
+def value_is_never_negative(loss: Loss, points: LossPoints) -> None:
+    """l(z) >= 0: an objective proves that none is lower by more than itself."""
+    assert_at_most(-loss.value(points.y, points.z), 0.0, 0.0, y=points.y, z=points.z)
+
+
+@LOSS_LAWS.law()
 def value_is_convex(loss: Loss, points: LossPoints) -> None:
     """l((a + b) / 2) <= (l(a) + l(b)) / 2."""
     y, a, b = _pairs(points)

@@ -67,6 +67,12 @@ Drop = Annotated[str | None, typer.Option(help="Columns to leave out, as a,b,c."
 Category = Annotated[
     str | None, typer.Option(help="Columns of numbers that are codes, not amounts, as a,b,c.")
 ]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing", help="Leave out rows with missing values, which are filled in otherwise."
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Fit classes also where the target does not look like classes."),
@@ -153,6 +159,7 @@ def fit(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    drop_missing: DropMissing = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -163,8 +170,8 @@ def fit(
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
-    columns = (_split(features), _split(drop), _split(category))
-    run_fit(Request(data, target, model, options, *columns, force), out)
+    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
+    run_fit(Request(data, target, model, options, *columns), out)
 
 
 @app.command()
@@ -184,6 +191,7 @@ def explain(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    drop_missing: DropMissing = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -194,8 +202,8 @@ def explain(
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
-    columns = (_split(features), _split(drop), _split(category))
-    run_explain(Request(path, target, model, options, *columns, force))
+    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
+    run_explain(Request(path, target, model, options, *columns))
 
 
 @app.command()
@@ -224,6 +232,7 @@ def separability(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    drop_missing: DropMissing = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -231,8 +240,8 @@ def separability(
     from trueline.cli.comparing import run_separability
     from trueline.cli.prepare import Request
 
-    columns = (_split(features), _split(drop), _split(category))
-    if not run_separability(Request(data, target, "auto", {}, *columns, force), intercept):
+    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
+    if not run_separability(Request(data, target, "auto", {}, *columns), intercept):
         raise typer.Exit(1)
 
 
@@ -260,6 +269,7 @@ def compare(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    drop_missing: DropMissing = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -270,10 +280,10 @@ def compare(
     from trueline.cli.comparing import Choices, run_compare
     from trueline.cli.prepare import Request
 
-    columns = (_split(features), _split(drop), _split(category))
+    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
     names = None if models is None else [name.strip() for name in models.split(";")]
     choices = Choices(names, folds, scoring, rule, shuffle)
-    if not run_compare(Request(data, target, "auto", {}, *columns, force), choices, out):
+    if not run_compare(Request(data, target, "auto", {}, *columns), choices, out):
         raise typer.Exit(130)  # as of every command that Ctrl-C ended
 
 

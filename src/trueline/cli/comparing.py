@@ -18,11 +18,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from trueline.cli import show
 from trueline.cli.model_text import show_verdict
-from trueline.cli.prepare import Request, refuse_implausible
+from trueline.cli.prepare import Request
 from trueline.errors import TableError
 from trueline.estimators.shared.classifier import encode_labels
 from trueline.separation.separate import separate
-from trueline.table import Encoded, Table, encode, guess_task, read_table
+from trueline.table import Encoded, Table
 from trueline.wording import counted
 
 
@@ -42,29 +42,12 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> bo
     from trueline.evaluation import compare
 
     out = show.console()
-    table = read_table(request.data)
-    if request.target is None:
-        names = ", ".join(table.columns)
-        raise TableError(f"Say which column to predict: --target NAME. There are: {names}.")
-    guess = guess_task(table.column(request.target))
-    if guess.kind == "classification":
-        refuse_implausible(table, request)
-    encoded = encode(
-        table,
-        request.target,
-        features=request.features,
-        drop=request.drop or (),
-        categories=request.categories or (),
-        task=guess.kind,
-    )
+    table, guess = request.read()
+    encoded = request.encode(table, guess.kind)
     if choices.folds > len(encoded.y):
         rows = counted(len(encoded.y), "row")
         raise TableError(f"{choices.folds} folds of {rows}: some fold would have no row.")
-    show.heading(out, "Data", f"{table.path}: {table.n_rows:,} rows")
-    used = [source.name for source in encoded.encoding.sources]
-    show.show_columns(out, table, request.target, used)
-    for text in encoded.notes:
-        show.note(out, text, "yellow")
+    _show_table(out, table, request, encoded)
     is_classes = guess.kind == "classification"
     kind = StratifiedKFold if is_classes else KFold
     cv = kind(choices.folds, shuffle=choices.shuffle, random_state=0 if choices.shuffle else None)
@@ -93,6 +76,14 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> bo
     return not result.unfinished
 
 
+def _show_table(out: Any, table: Table, request: Request, encoded: Encoded) -> None:
+    show.heading(out, "Data", f"{table.path}: {table.n_rows:,} rows")
+    used = [source.name for source in encoded.encoding.sources]
+    show.show_columns(out, table, encoded.encoding.target, used)
+    for text in encoded.notes:
+        show.note(out, text, "yellow")
+
+
 def _with_names(X: Any, names: list[str]) -> Any:
     """The design as a table, so that messages can name its columns."""
     if sp.issparse(X):
@@ -116,24 +107,9 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 def run_separability(request: Request, fit_intercept: bool) -> bool:
     """Decide, show what proves it, and check that; whether the check succeeds."""
     out = show.console()
-    table = read_table(request.data)
-    if request.target is None:
-        names = ", ".join(table.columns)
-        raise TableError(f"Say which column holds the classes: --target NAME. There are: {names}.")
-    refuse_implausible(table, request)
-    encoded = encode(
-        table,
-        request.target,
-        features=request.features,
-        drop=request.drop or (),
-        categories=request.categories or (),
-        task="classification",
-    )
-    show.heading(out, "Data", f"{table.path}: {table.n_rows:,} rows")
-    used = [source.name for source in encoded.encoding.sources]
-    show.show_columns(out, table, request.target, used)
-    for text in encoded.notes:
-        show.note(out, text, "yellow")
+    table, _ = request.read()
+    encoded = request.encode(table, "classification")
+    _show_table(out, table, request, encoded)
     start = time.perf_counter()
     classes, codes = encode_labels(encoded.y, "separability")
     answer = separate(encoded.X, codes, classes, fit_intercept, tuple(encoded.names))

@@ -11,7 +11,7 @@ from typing import Any
 
 from trueline.cli.families import Family, choose_family, family_with, find_family
 from trueline.errors import TableError
-from trueline.table import Encoded, Table, encode, guess_task, read_table
+from trueline.table import Encoded, Guess, Table, encode, guess_task, read_table
 from trueline.table.columns import implausible
 
 
@@ -26,7 +26,32 @@ class Request:
     features: list[str] | None = None
     drop: list[str] | None = None
     categories: list[str] | None = None
+    drop_missing: bool = False
     force: bool = False
+
+    def read(self) -> tuple[Table, Guess]:
+        """The table, and what its target looks like."""
+        table = read_table(self.data)
+        if self.target is None:
+            names = ", ".join(table.columns)
+            raise TableError(f"Say which column to predict: --target NAME. There are: {names}.")
+        return table, guess_task(table.column(self.target))
+
+    def encode(self, table: Table, task: str, standardize: bool = False) -> Encoded:
+        """The columns that were asked for, as numbers."""
+        if task == "classification":
+            refuse_implausible(table, self)
+        assert self.target is not None  # or the table would not have been read
+        return encode(
+            table,
+            self.target,
+            features=self.features,
+            drop=self.drop or (),
+            categories=self.categories or (),
+            task=task,
+            standardize=standardize,
+            missing="drop" if self.drop_missing else "fill",
+        )
 
 
 @dataclass(frozen=True)
@@ -43,24 +68,10 @@ class Prepared:
 
 def prepare(request: Request) -> Prepared:
     """Read the table, guess what is asked, choose the model."""
-    table = read_table(request.data)
-    if request.target is None:
-        raise TableError(
-            f"Say which column to predict: --target NAME. {table.path} has: "
-            f"{', '.join(table.columns)}."
-        )
-    guess = guess_task(table.column(request.target))
+    table, guess = request.read()
     asked = None if request.model == "auto" else find_family(request.model)
-    if (asked.task if asked else guess.kind) == "classification":
-        refuse_implausible(table, request)
-    encoded = encode(
-        table,
-        request.target,
-        features=request.features,
-        drop=request.drop or (),
-        categories=request.categories or (),
-        task=asked.task if asked else guess.kind,
-        standardize=asked is not None and asked.is_kernel,
+    encoded = request.encode(
+        table, asked.task if asked else guess.kind, asked is not None and asked.is_kernel
     )
     notes = list(encoded.notes)
     if asked is None:

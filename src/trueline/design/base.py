@@ -56,6 +56,8 @@ class Design(ABC):
     dtype: np.dtype
     is_sparse: bool
     nonzeros: int
+    #: Whether it came dense and is stored as sparse, or the reverse.
+    is_converted: bool = False
 
     @abstractmethod
     def matvec(self, W: Array) -> Array:

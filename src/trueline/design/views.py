@@ -143,7 +143,7 @@ class AugmentedDesign(Design):
         self.base, self.constant = base, float(constant)
         n, d = base.shape
         self.shape, self.dtype, self.nonzeros = (n, d + 1), base.dtype, base.nonzeros + n
-        self.is_sparse = base.is_sparse
+        self.is_sparse, self.is_converted = base.is_sparse, base.is_converted
 
     def materialised(self) -> Design:
         """The same matrix with the column written out, for whoever reads the entries themselves."""

@@ -13,6 +13,7 @@ module                    holds
 ``chained``               what earlier classifiers say, for later ones
 ``translation``           how good a translation may be
 ``translation_models``    what is learned of texts for that
+``annotations``           what taggers and parsers from outside read in both texts, counted
 ========================  ==================================================================
 
 Every map is a scikit-learn transformer that names its columns. In: rows, tables or texts. Out: the

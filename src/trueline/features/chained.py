@@ -17,7 +17,8 @@ the targets of the fold to be predicted.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -56,13 +57,14 @@ class Stage:
     position: int
     transformer: Any
     classifier: Any
+    classes: NDArray[Any]
 
     @classmethod
-    def of(cls, name: str, position: int, model: Any) -> Stage:
+    def of(cls, name: str, position: int, model: Any, classes: NDArray[Any]) -> Stage:
         """A stage that is to be learned, from a classifier or a pipeline that ends in one."""
         pipeline = isinstance(model, Pipeline)
         transformer = clone(model[:-1]) if pipeline and len(model) > 1 else None
-        return cls(name, position, transformer, clone(model[-1] if pipeline else model))
+        return cls(name, position, transformer, clone(model[-1] if pipeline else model), classes)
 
     def fit(
         self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64], weights: Any
@@ -102,22 +104,21 @@ class Stage:
         seen = self.sees(chain, X, outputs)
         method = self._method(chain)
         if method == "labels":
-            columns = self.classifier.predict(seen)[:, None] == chain.classes_[None, :]
-            return columns[:, self._shown(chain)].astype(np.float64)
+            columns = self.classifier.predict(seen)[:, None] == self.classes[None, :]
+            return columns[:, self._shown].astype(np.float64)
         if method == "probabilities":
-            return self.classifier.predict_proba(seen)[:, self._shown(chain)].astype(np.float64)
+            return self.classifier.predict_proba(seen)[:, self._shown].astype(np.float64)
         values = np.asarray(self.classifier.decision_function(seen), dtype=np.float64)
         return values.reshape(len(values), -1)
 
     def names(self, chain: Any) -> list[str]:
-        if self._method(chain) == "decision" and len(chain.classes_) == 2:
-            return [f"{self.name} says {chain.classes_[1]}"]
-        shown = chain.classes_[self._shown(chain)]
-        return [f"{self.name} says {label}" for label in shown]
+        """The names of the columns that later stages see of this one."""
+        return [f"{self.name} says {label}" for label in self.classes[self._shown]]
 
-    def _shown(self, chain: Any) -> slice:
+    @property
+    def _shown(self) -> slice:
         """Of two classes one says all: the other is one minus it."""
-        return slice(1, None) if len(chain.classes_) == 2 else slice(None)
+        return slice(1, None) if len(self.classes) == 2 else slice(None)
 
     def _method(self, chain: Any) -> str:
         has = {
@@ -143,11 +144,11 @@ class Learner:
         chain: Any,
         models: list[tuple[str, Any]],
         X: Any,
-        y: Any,
+        targets: list[NDArray[Any]],
         fold: NDArray[np.intp],
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        self.chain, self.models, self.X, self.y, self.fold = chain, models, X, y, fold
+        self.chain, self.models, self.X, self.targets, self.fold = chain, models, X, targets, fold
         self.weights = weights
         self.learned: dict[tuple[int, Outside], Stage] = {}
         self.said: dict[tuple[int, Outside], NDArray[np.float64]] = {}
@@ -157,17 +158,18 @@ class Learner:
         """M(k, S)."""
         if (k, outside) not in self.learned:
             rows = self._inside(outside)
-            missing = set(self.chain.classes_) - set(self.y[rows])
+            name, model = self.models[k]
+            classes = np.unique(self.targets[k])
+            X, y = _safe_indexing(self.X, rows), self.targets[k][rows]
+            missing = set(classes) - set(y)
             if missing:
                 raise ValueError(
                     f"Without {counted(len(outside), 'fold')} no row of class {missing.pop()} is "
-                    "left. Use fewer or stratified folds, or fewer stages."
+                    f"left for stage {name!r}. Use fewer or stratified folds, or fewer stages."
                 )
-            name, model = self.models[k]
-            X, y = _safe_indexing(self.X, rows), self.y[rows]
             outputs = self.described(k, outside)[rows]
             weights = None if self.weights is None else self.weights[rows]
-            stage = Stage.of(name, k, model)
+            stage = Stage.of(name, k, model, classes)
             self.learned[k, outside] = stage.fit(self.chain, X, y, outputs, weights)
             self.n_fits += 1
         return self.learned[k, outside]
@@ -175,12 +177,12 @@ class Learner:
     def described(self, k: int, outside: Outside) -> NDArray[np.float64]:
         """For every row outside S, what the stages before k say with its fold left out, too."""
         if (k, outside) not in self.said:
-            blocks = [np.zeros((len(self.y), 0))]
+            blocks = [np.zeros((len(self.fold), 0))]
             inside = set(range(int(self.fold.max()) + 1)) - outside
             for j in range(k):
                 rows = {f: np.flatnonzero(self.fold == f) for f in inside}
                 said = {f: self._say(j, outside | {f}, rows[f]) for f in inside}
-                block = np.zeros((len(self.y), next(iter(said.values())).shape[1]))
+                block = np.zeros((len(self.fold), next(iter(said.values())).shape[1]))
                 for f in inside:
                     block[rows[f]] = said[f]
                 blocks.append(block)
@@ -216,7 +218,8 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     Every stage minimises its own objective, sum_i s_i loss(y_i, f(x_i, outputs_i)), with outputs
     of earlier stages that have learned neither from row i nor from its fold, at any depth of the
-    chain; new rows are described by stages that learned from all rows.
+    chain; new rows are described by stages that learned from all rows. Earlier stages may learn
+    another target than the last one, such as tags that help with the task.
 
     Parameters
     ----------
@@ -250,6 +253,10 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     n_features_in_ : int
         If the first stage has it.
 
+    See Also
+    --------
+    sklearn.multioutput.ClassifierChain : A chain over the columns of a target of several labels.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -261,6 +268,14 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     (7, (150, 3), True)
     >>> chain.certificate_.names, bool(chain.verify(X, y))
     (('rough', 'fine'), True)
+
+    A first stage that learns something else: whether the flower is large.
+
+    >>> large = {"size": (X[:, 2] > 4.5).astype(int)}
+    >>> chain = ChainedClassifiers([("size", LogisticRegression()), ("kind", RidgeClassifier())])
+    >>> chain = chain.fit(X, y, targets=large)
+    >>> list(chain.stage_scores(X, y, targets=large)), chain.stage_output_names().tolist()
+    (['size', 'kind'], ['size says 1'])
     """
 
     classifiers: list[tuple[str, Any]] | None = given(None, list, None)
@@ -280,7 +295,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         self._set_params("classifiers", **params)
         return self
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None, targets: Any = None
+    ) -> Self:
         """Fit the chain.
 
         Parameters
@@ -292,6 +309,8 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows in the fits of all stages, each of which must take them. The folds
             do not depend on them: a row of weight zero is in a fold, and taught to no stage.
+        targets : dict from names of stages to array-like of shape (n,), optional
+            What stages learn that do not learn y. The last stage learns y.
 
         Returns
         -------
@@ -310,7 +329,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
                 f"only: {self.classes_.tolist()[0]!r}."
             )
         weights = self._checked_weights(sample_weight, stages, len(y))
-        learner = Learner(self, stages, X, y, self._folds(X, y, groups), weights)
+        taught = self._taught([name for name, _ in stages], y, targets)
+        self.own_targets_ = [name for name, _ in stages if name in (targets or {})]
+        learner = Learner(self, stages, X, taught, self._folds(X, y, groups), weights)
         last = len(stages) - 1
         everything: frozenset[int] = frozenset()
         self.stages_ = [learner.stage(k, everything) for k in range(len(stages))]
@@ -373,6 +394,47 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         check_is_fitted(self)
         return self._outputs_before(len(self.stages_) - 1, self._new_rows(X))
 
+    def stage_predictions(self, X: Any) -> dict[str, NDArray[Any]]:
+        """What every stage predicts, by its name: tags, say, and the classes in the end.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        labels : dict from names of stages to arrays of shape (n,)
+        """
+        outputs, X = self.stage_outputs(X), self._new_rows(X)
+        known, labels = 0, {}
+        for stage in self.stages_:
+            labels[stage.name] = stage.classifier.predict(stage.sees(self, X, outputs[:, :known]))
+            known += len(stage.names(self))
+        return labels
+
+    def stage_scores(
+        self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None
+    ) -> dict[str, float]:
+        """The accuracy of every stage on rows, by its name.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        targets : as for ``fit``
+
+        Returns
+        -------
+        scores : dict from names of stages to numbers from 0 to 1
+        """
+        predicted = self.stage_predictions(X)
+        taught = self._taught_again(column_or_1d(y), targets)
+        return {
+            name: float(np.average(labels == truth, weights=sample_weight))
+            for (name, labels), truth in zip(predicted.items(), taught)
+        }
+
     def stage_output_names(self) -> NDArray[np.object_]:
         """The names of what the last stage sees of the earlier ones: ``rough says spam``."""
         check_is_fitted(self)
@@ -386,7 +448,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         parts = certified_parts(self, (stage.classifier for stage in self.stages_))
         return CombinedCertificate(names, parts, self._verified, "stage")
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+    def verify(
+        self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None
+    ) -> Verification:
         """Check the certificates of the stages against the data that were fitted.
 
         The first steps of the stages learn again, as in ``fit``; what earlier stages said is read
@@ -397,15 +461,20 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         X : as for ``fit``
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        targets : as for ``fit``
 
         Returns
         -------
         verification : Verification
             True in a boolean context if every claim about every stage holds.
         """
-        return self.certificate_.verify(X, y, sample_weight)
+        certificate = self.certificate_
+        check = partial(self._verified, targets=targets)
+        return replace(certificate, _verify=check).verify(X, y, sample_weight)
 
-    def _verified(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+    def _verified(
+        self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None
+    ) -> Verification:
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         y, X = column_or_1d(y), self._new_rows(X)
         if not _num_samples(X) == len(y) == len(self.out_of_fold_):
@@ -415,9 +484,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
             )
         outcomes = []
         known = 0
-        for stage in self.stages_:
-            seen = stage.learned_from(self, X, y, self.out_of_fold_[:, :known])
-            outcomes.append((stage.name, stage.classifier.verify(seen, y, **given)))
+        for stage, target in zip(self.stages_, self._taught_again(y, targets)):
+            seen = stage.learned_from(self, X, target, self.out_of_fold_[:, :known])
+            outcomes.append((stage.name, stage.classifier.verify(seen, target, **given)))
             known += len(stage.names(self))
         return verified_parts(outcomes)
 
@@ -433,7 +502,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         ]
         for k, stage in enumerate(self.stages_):
             sees = ["X"] * (self.passthrough or k == 0) + [f"what {n} says" for n in names[:k]]
-            lines.append(f"{stage.name}: {type(stage.classifier).__name__} on {', '.join(sees)}")
+            own = " learns its own target," * (stage.name in self.own_targets_)
+            model = type(stage.classifier).__name__
+            lines.append(f"{stage.name}:{own} {model} on {', '.join(sees)}")
         if hasattr(self, "certificate_"):
             lines.append(f"proof      {self.certificate_}")
         return "\n".join(lines)
@@ -451,6 +522,31 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
                 raise ValueError(f"Stage {name!r} is no classifier: {classifier!r}.")
         return list(zip(names, classifiers))
+
+    def _taught(self, names: list[str], y: NDArray[Any], targets: Any) -> list[NDArray[Any]]:
+        """What each stage learns."""
+        own = dict(targets or {})
+        if wrong := own.keys() - set(names[:-1]):
+            raise ValueError(
+                f"targets has {', '.join(map(repr, sorted(wrong)))}, which is no stage before the "
+                f"last one: {', '.join(map(repr, names[:-1]))}. The last stage, {names[-1]!r}, "
+                "learns y."
+            )
+        for name, target in own.items():
+            own[name] = target = column_or_1d(target)
+            assert_all_finite(target, input_name=f"targets[{name!r}]")
+            if len(target) != len(y):
+                raise ValueError(f"targets[{name!r}] has {len(target)} rows, but y has {len(y)}.")
+            if len(np.unique(target)) < 2:
+                raise ValueError(f"targets[{name!r}] holds one class only: {target.tolist()[0]!r}.")
+        return [own.get(name, y) for name in names]
+
+    def _taught_again(self, y: NDArray[Any], targets: Any) -> list[NDArray[Any]]:
+        if missing := set(self.own_targets_) - set(targets or {}):
+            raise ValueError(
+                f"Stage {missing.pop()!r} learned a target of its own: give targets as to fit."
+            )
+        return self._taught([stage.name for stage in self.stages_], y, targets)
 
     def _checked_weights(
         self, sample_weight: Any, stages: list[tuple[str, Any]], n: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral
@@ -120,6 +120,8 @@ class Counter:
         In the order of their columns; None before the fit, and where they are hashed.
     idf : array, optional
         Inverse document frequencies, of "tfidf".
+    read : callable, optional
+        From a text to the words, lemmas or tags that are counted.
     """
 
     analyzer: str
@@ -132,6 +134,7 @@ class Counter:
     n_hashed: int | None
     terms: list[str] | None = None
     idf: NDArray[np.float64] | None = None
+    read: Callable[[str], Sequence[str]] | None = None
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
@@ -145,10 +148,11 @@ class Counter:
         common = {
             "analyzer": self.analyzer,
             "ngram_range": (self.shortest, self.longest),
-            "lowercase": self.lowercase,
+            "lowercase": self.lowercase and self.read is None,
             "binary": self.weights == "binary",
             # Single letters are words, too; scikit-learn's default leaves them out.
-            "token_pattern": r"(?u)\b\w+\b" if self.analyzer == "word" else None,
+            "token_pattern": r"(?u)\b\w+\b" if self.analyzer == "word" and not self.read else None,
+            "tokenizer": self.read,
             "dtype": np.float64,
         }
         if self.n_hashed is not None:
@@ -239,6 +243,25 @@ def _text(value: Any, row: int) -> str:
     )
 
 
+@dataclass(frozen=True)
+class _Reader:
+    """Calls a program from outside with texts as they are written, and checks what it gives."""
+
+    kind: str
+    read: Callable[[str], Sequence[str]]
+    lowercase: bool
+
+    def __call__(self, text: str) -> list[str]:
+        found = self.read(text)
+        if isinstance(found, str) or not all(isinstance(one, str) for one in found):
+            raise TypeError(
+                f"What reads each {self.kind} must give a list of str; of {text[:40]!r} it gave "
+                f"{found!r}."
+            )
+        lower = self.lowercase and self.kind != "tag"
+        return [one.lower() for one in found] if lower else list(found)
+
+
 @parameters()
 class TextFeatures(TransformerMixin, BaseEstimator):
     """Occurrences of words and of pieces of words, and numbers about the style of a text.
@@ -266,6 +289,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         The most frequent words, and as many runs of characters.
     lowercase : bool, default=True
         Whether the case of words and characters is ignored.
+    tokenizer, lemmas, tags : callable, optional
+        From a text to a list of str: its words, by default runs of letters and digits; their
+        lemmas; their parts of speech. Lemmas and tags are counted beside the words, in runs of the
+        same lengths. Any program will do; ``words=None`` leaves the words themselves out.
 
     Attributes
     ----------
@@ -282,6 +309,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     ["word 'cat'", "word 'dog'", "word 'sat'", "word 'the'"]
     >>> float(X[1, names.index("exclamation marks")])
     2.0
+    >>> def tag(text):
+    ...     return ["DET" if word in ("the", "a") else "OTHER" for word in text.lower().split()]
+    >>> TextFeatures(None, tags=tag, word_ngrams=(2, 2)).fit(texts).get_feature_names_out().tolist()
+    ["tag 'DET OTHER'", "tag 'OTHER OTHER'"]
     """
 
     words: str | None = given("tfidf", _WEIGHTS, None)
@@ -294,6 +325,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     min_count: int = given(1, "int [1, inf)")
     max_features: int | None = given(None, "int [1, inf)", None)
     lowercase: bool = True
+    tokenizer: Any = given(None, callable, None)
+    lemmas: Any = given(None, callable, None)
+    tags: Any = given(None, callable, None)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the words.
@@ -329,7 +363,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.n_features_in_ = 1
         self._counters = self._make_counters()
         if not (self._counters or self.style or self.vocabulary is not None):
-            raise ValueError("No feature is asked for: set words, characters, style or vocabulary.")
+            raise ValueError(
+                "No feature is asked for: set words, characters, lemmas, tags, style or vocabulary."
+            )
         parts = []
         for kind, counter in list(self._counters.items()):
             try:
@@ -388,17 +424,24 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return "\n".join(lines)
 
     def _make_counters(self) -> dict[str, Counter]:
-        """One for words and one for characters."""
-        runs = {"word": self.word_ngrams if self.words else None, "characters": self.characters}
+        """One for words, lemmas, tags and characters each, as they are asked for."""
+        runs = {
+            "word": self.word_ngrams if self.words else None,
+            "lemma": self.word_ngrams if self.lemmas else None,
+            "tag": self.word_ngrams if self.tags else None,
+            "characters": self.characters,
+        }
+        readers = {"word": self.tokenizer, "lemma": self.lemmas, "tag": self.tags}
         return {
             kind: Counter(
-                "word" if kind == "word" else "char_wb",
+                "word" if kind in readers else "char_wb",
                 *_run(kind, run),
                 weights=self.words or "tfidf",
                 lowercase=self.lowercase,
                 min_count=self.min_count,
                 max_features=self.max_features,
                 n_hashed=self.n_hashed,
+                read=_Reader(kind, read, self.lowercase) if (read := readers.get(kind)) else None,
             )
             for kind, run in runs.items()
             if run is not None
@@ -432,7 +475,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
 def _run(kind: str, run: Any) -> tuple[int, int]:
     if len(run) != 2 or not all(isinstance(k, Integral) for k in run) or not 1 <= run[0] <= run[1]:
-        parameter = "word_ngrams" if kind == "word" else "characters"
+        parameter = "characters" if kind == "characters" else "word_ngrams"
         raise ValueError(
             f"{parameter} must be (shortest, longest) with 1 <= shortest, got {run!r}."
         )

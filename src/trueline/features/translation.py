@@ -14,6 +14,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.features.annotations import LECTURE, Annotations
 from trueline.features.text import read_texts
 from trueline.features.translation_models import (
     SURFACE,
@@ -44,6 +45,8 @@ _LEXICON = (
 # A sentence of one word repeated twenty times should not decide alone; tails of the normal
 # distribution end here in any table of fewer than ten thousand rows.
 _FARTHEST = 4.0
+# What a translating system may tell of its work, as further columns of the table.
+_SYSTEM = ("n-best size", "score", "phrases", "pruned nodes", "recombined nodes")
 _WITHOUT = 0.01  # no word of the other side explains the token with this probability
 
 
@@ -84,6 +87,12 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
         Of expectation-maximisation for the lexicon.
     source_text, target_text : transformer, optional
         Of texts, such as ``TextFeatures()``: its columns stand beside those of the pair.
+    annotations : dict of str to (callable or None, callable or None), optional
+        What programs from outside read in the source and in the target: a function from a text to a
+        list of str. ``"part of speech"``, ``"dependency"``, ``"entity"`` and ``"phrase"`` are those
+        of lectures; any other name will do. Columns are how many labels each side has, how often
+        each of the fifty most frequent ones occurs, the ratio of target to source, and the same of
+        content words (nouns, verbs, adjectives, adverbs) where ``"part of speech"`` tells them.
     standardize : bool, default=True
         The columns of pairs to mean zero and variance one, so that a penalty treats them alike;
         values more than four standard deviations off are moved to four. Beside columns of words
@@ -102,6 +111,8 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
     >>> X = features.transform([("the house is old", "das Haus")])
     >>> dict(zip(features.get_feature_names_out()[:3], X[0, :3].tolist()))
     {'source tokens': 4.0, 'target tokens': 2.0, 'target tokens per source token': 0.5}
+    >>> print(features.explain().splitlines()[-2])
+    not given as annotations: part of speech, dependency, entity, phrase
     """
 
     _: KW_ONLY
@@ -112,6 +123,7 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
     rounds: int = given(5, "int [1, inf)")
     source_text: Any = given(None, "no_validation")
     target_text: Any = given(None, "no_validation")
+    annotations: dict[str, Any] | None = given(None, dict, None)
     standardize: bool = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -152,6 +164,9 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
             raise ValueError("There are no pairs to learn from.")
         self.n_features_in_ = 2 + len(pairs.names)
         self._more = pairs.names
+        self._annotations = Annotations.checked(self.annotations)
+        for kind in self._annotations:
+            kind.learn((sources, targets))
         self._source = self._side(sources, self.source_corpus, (self.lexicon or {}).keys())
         words = [word for value in (self.lexicon or {}).values() for word in value]
         self._target = self._side(targets, self.target_corpus, words)
@@ -218,7 +233,8 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
                 for k in range(1, self.order + 1)
                 for quarter in _QUARTERS
             ]
-        names += [*_LEXICON, *self._more]
+        names += [*_LEXICON, *(name for kind in self._annotations for name in kind.names())]
+        names += self._more
         for side, fitted in self._texts.items():
             names += [f"{side}: {name}" for name in fitted.get_feature_names_out()]
         return np.array(names, dtype=object)
@@ -236,7 +252,15 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
                 f"{name}: {len(side.vocabulary.number):,} words, runs of up to {self.order} from "
                 f"{learned}; weights of unseen words and runs of 1, 2, ...: {weights}"
             )
-        return "\n".join([*lines, f"lexicon: {len(self._forward.keys):,} pairs of words, {how}"])
+        lines.append(f"lexicon: {len(self._forward.keys):,} pairs of words, {how}")
+        given = {kind.name for kind in self._annotations}
+        told = {name.lower().replace("_", " ") for name in self._more}
+        absent = {
+            "annotations": [name for name in LECTURE if name not in given],
+            "columns of the table": [name for name in _SYSTEM if name not in told],
+        }
+        lines += [f"not given as {w}: {', '.join(names)}" for w, names in absent.items() if names]
+        return "\n".join(lines)
 
     def _side(self, texts: list[str], corpus: Any, more: Any) -> Side:
         known = texts if corpus is None else read_texts(corpus)
@@ -277,6 +301,7 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
         ]
         parts.append(self._translations(read[0], learning and self.lexicon is None))
         parts.append(self._explained(*read, scores))
+        parts += [kind.columns((pairs.sources, pairs.targets)) for kind in self._annotations]
         return np.hstack([*parts, pairs.numbers])
 
     def _translations(self, source: Corpus, leave_out: bool) -> Array:

@@ -118,6 +118,7 @@ SURFACE = (
     "share of source numbers that the target lacks",
     "share of target tokens copied from the source",
     "share of capitalised source tokens that the target lacks",
+    "difference of brackets per token",
 )
 
 _DIGITS = re.compile(r"\d+")
@@ -134,7 +135,6 @@ def _row(source: str, target: str) -> tuple[float, ...]:
     s, t = tokens(source), tokens(target)
     ns, nt = len(s) or 1, len(t) or 1
     marks_s, marks_t = Counter(filter(_is_mark, s)), Counter(filter(_is_mark, t))
-    different = sum(((marks_s - marks_t) + (marks_t - marks_s)).values())
     numbers = _DIGITS.findall(source)
     there = Counter(_DIGITS.findall(target))
     lacking = sum((Counter(numbers) - there).values())
@@ -151,13 +151,23 @@ def _row(source: str, target: str) -> tuple[float, ...]:
         len(t) / (len(set(t)) or 1),
         sum(marks_s.values()) / ns,
         sum(marks_t.values()) / nt,
-        different / max(ns, nt),
+        _difference(marks_s, marks_t) / max(ns, nt),
         len(numbers) / ns,
         sum(there.values()) / nt,
         lacking / (len(numbers) or 1),
         sum(word in words and word[0].isalpha() for word in t) / nt,
         sum(name.lower() not in lower for name in names) / (len(names) or 1),
+        _difference(_brackets(source), _brackets(target)) / max(ns, nt),
     )
+
+
+def _difference(one: Counter[str], other: Counter[str]) -> int:
+    """How many there are on one side only."""
+    return sum(((one - other) + (other - one)).values())
+
+
+def _brackets(text: str) -> Counter[str]:
+    return Counter(c for c in text if unicodedata.category(c) in ("Ps", "Pe"))
 
 
 def _is_mark(token: str) -> bool:

@@ -14,6 +14,7 @@ from trueline.losses.hinge import CrammerSinger, HardMargin, Hinge, SquaredHinge
 from trueline.losses.logistic import Logistic, Softmax
 from trueline.losses.quantile import Absolute, MaximumError, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
+from trueline.losses.smoothed import LogSumExp, Smoothed, smoothed
 from trueline.losses.squared import Huber, Squared
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Hinge",
     "Huber",
     "LocalDeviance",
+    "LogSumExp",
     "Logistic",
     "Loss",
     "LossProperties",
@@ -33,6 +35,7 @@ __all__ = [
     "MaximumError",
     "Poisson",
     "Quantile",
+    "Smoothed",
     "Softmax",
     "Squared",
     "ZeroOne",
@@ -40,4 +43,5 @@ __all__ = [
     "SquaredHinge",
     "Tweedie",
     "as_loss",
+    "smoothed",
 ]

@@ -1,6 +1,6 @@
 """What a loss is.
 
-A loss is a convex function of the score z, one number per sample and target:
+A loss is a convex function of the score z that is never negative, one number per sample and target:
 
     l(z) = loss(y, z),     its derivative l'(z),     its curvature l''(z),
     its conjugate          l*(u) = sup_z (u z - l(z)).
@@ -66,6 +66,7 @@ class Loss(ABC):
         - ``"dual_entropy"``: l*(u) = p log p + (1 - p) log(1 - p) for p = -y u, y = -1 or 1;
         - ``"dual_classes"``: l*(u) = y.u for u + y in the simplex, y one-hot;
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
+        - ``"joined"``: smooth, and :meth:`total` joins the rows in another way than by a sum;
         - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;
         - ``"bend"``: :meth:`bend` suits Newton's method with products of the Hessian;
         - ``"multinomial"``: :meth:`bending` gives probabilities p, and bend(p, e) = p (e - p.e);
@@ -112,7 +113,7 @@ class Loss(ABC):
         return LossProperties(
             is_convex="nonconvex" not in able,
             is_strictly_convex="strictly_convex" in able,
-            is_differentiable=bool(able & {"smooth", "curvature"}),
+            is_differentiable=bool(able & {"smooth", "curvature", "joined"}),
             lipschitz=self.slope_bound,
             mistake_factor=1.0 / least if least > 0 else np.inf,
         )
@@ -183,6 +184,11 @@ class Loss(ABC):
         factor = weights[:, None]
         weighted = np.multiply(values, factor, where=factor != 0, out=np.zeros_like(values))
         return np.asarray(weighted.sum(axis=0))
+
+    def total_gradient(self, y: Array, z: Array, weights: Array | None) -> Array:
+        """The derivatives of :meth:`total` by the scores; at a kink, one subgradient."""
+        u = self.gradient(y, z)
+        return u if weights is None else u * weights[:, None]
 
     def total_formula(self, is_weighted: bool) -> str:
         """:meth:`total` in plain text."""

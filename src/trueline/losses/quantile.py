@@ -63,6 +63,10 @@ class _OneKink(Loss):
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        left, right = self.slopes
+        return largest * losses / float(np.minimum(-left, right).min())
+
     def value(self, y: Array, z: Array) -> Array:
         residual = z - y
         left, right = self.slopes
@@ -228,6 +232,13 @@ class MaximumError(Loss):
         """The largest value among rows that count."""
         counted = values if weights is None else values[weights > 0]
         return np.asarray(counted.max(axis=0, initial=0.0))
+
+    def total_gradient(self, y: Array, z: Array, weights: Array | None) -> Array:
+        """The slope of the largest error alone, the first of equal ones."""
+        values = self.value(y, z)
+        values = values if weights is None else np.where(weights[:, None] > 0, values, -1.0)
+        largest = np.arange(len(z))[:, None] == values.argmax(axis=0)
+        return largest * self.gradient(y, z)
 
     def total_formula(self, is_weighted: bool) -> str:
         return f"max_i [{self.formula}]" + (" where s_i > 0" if is_weighted else "")

@@ -45,6 +45,7 @@ from trueline.online.rules import (
     POSITIVE_WEIGHT,
     RATE,
     THRESHOLD,
+    ZERO,
     loss_of,
     step_of,
 )
@@ -100,6 +101,8 @@ def online_pass(
         if not math.isfinite(p):
             return i
         visits += 1.0
+        if p == 0.0:
+            p = setting[ZERO]
         y = 1.0 if codes[i] == positive else -1.0
         z = p * y
         if z > threshold and rule != LOGISTIC:
@@ -171,6 +174,8 @@ def one_row(
     z = (dot(data, indices, indptr, 0, w) + b[0]) * y
     if not math.isfinite(z):
         return False
+    if z == 0.0:
+        z = setting[ZERO] * y
     step, loss = 0.0, 0.0
     if z <= setting[THRESHOLD] or rule == LOGISTIC:
         loss = loss_of(rule, z, setting[THRESHOLD])
@@ -260,6 +265,8 @@ def penalised_pass(
         if not math.isfinite(p):
             return i
         tally[0] += 1.0
+        if p == 0.0:
+            p = setting[ZERO]
         y = 1.0 if codes[i] == positive else -1.0
         z = p * y
         loss = loss_of(rule, z, threshold)
@@ -351,7 +358,7 @@ def direct_pass(
     counts : array of int, of shape (n, k) or (0, k)
         Updates by each row against each class.
     log : array of shape (m, 4) or (0, 4)
-        Row, step, visit and the class that was subtracted from.
+        Row, step, visit and the class that was subtracted from. The pass ends when it is full.
 
     The other parameters are those of :func:`trueline.online.pass_kernels.online_pass`.
     """
@@ -397,6 +404,8 @@ def direct_pass(
             log[updates, 3] = rival
         updates += 1
         tally[2] += 1.0
+        if updates == log.shape[0]:
+            break
     return -1
 
 

@@ -181,6 +181,8 @@ class Task:
     counts: NDArray[np.int32] = field(default_factory=lambda: NO_COUNTS)
     tally: Array = field(default_factory=lambda: np.zeros(4))
     penalty: Penalty | None = None
+    #: Weights and intercept before learning, where they are kept.
+    start: tuple[NDArray[Any], Array] | None = None
     changed: NDArray[Any] | None = None
     #: Numbers that the log has of each update.
     log_width: ClassVar[int] = 3
@@ -296,6 +298,9 @@ class Record:
     rows, steps, times, rivals : arrays, or None
         Of each update, if ``record_updates=True``: the row, the signed step by which it was added,
         the visit (from 1), and for direct multiclass learning the class subtracted from.
+    pocket : array, or None
+        Of the pocket, then too: what the rows weigh that its weights get wrong, before each update
+        and at the end.
     """
 
     visits: int = 0
@@ -308,6 +313,7 @@ class Record:
     steps: Array | None = None
     times: NDArray[np.int64] | None = None
     rivals: NDArray[np.int64] | None = None
+    pocket: Array | None = None
 
     def add_pass(self, before: Array, after: Array, log: Array | None = None) -> None:
         """Count one pass from the tallies before and after it."""
@@ -321,16 +327,16 @@ class Record:
 
     def add_log(self, log: Array) -> None:
         """Append updates: row, step, visit and, for direct learning, the rival class."""
-
-        def joined(old: NDArray[Any] | None, new: Array, dtype: Any) -> NDArray[Any]:
-            new = new.astype(dtype)
-            return new if old is None else np.concatenate([old, new])
-
-        self.rows = joined(self.rows, log[:, 0], np.int64)
-        self.steps = joined(self.steps, log[:, 1], np.float64)
-        self.times = joined(self.times, log[:, 2], np.int64)
+        self.rows = _joined(self.rows, log[:, 0], np.int64)
+        self.steps = _joined(self.steps, log[:, 1], np.float64)
+        self.times = _joined(self.times, log[:, 2], np.int64)
         if log.shape[1] > 3:
-            self.rivals = joined(self.rivals, log[:, 3], np.int64)
+            self.rivals = _joined(self.rivals, log[:, 3], np.int64)
+
+    def add_pocket(self, errors: Any) -> None:
+        """Append errors in the pocket, if updates are recorded."""
+        if self.rows is not None:
+            self.pocket = _joined(self.pocket, np.asarray(errors), np.float64)
 
     def weights_after_updates(
         self, X: Any, w: Any = None, intercept: float = 0.0, intercept_step: float = 1.0
@@ -362,6 +368,11 @@ class Record:
             w = w + x * step
             intercept = intercept + step * intercept_step
             yield row, w, intercept
+
+
+def _joined(old: NDArray[Any] | None, new: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    new = new.astype(dtype)
+    return new if old is None else np.concatenate([old, new])
 
 
 def raise_for_row(X: Any, row: int, name: str) -> None:

@@ -20,9 +20,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.online.passes import NO_LOG, Order, Record, Task, raise_for_row
+from trueline.online.passes import Order, Record, Task, raise_for_row
 from trueline.online.rows import add, as_weight, dot
-from trueline.online.rules import INTERCEPT_STEP, RATE, THRESHOLD
+from trueline.online.rules import INTERCEPT_STEP, RATE, THRESHOLD, ZERO
 
 
 @kernel
@@ -41,6 +41,8 @@ def _visit(
     """Learn from row i; the step that was made, or infinity if the score is no number."""
     p = dot(data, indices, indptr, i, w) + b[0]
     step = 0.0 if math.isfinite(p) else math.inf
+    if p == 0.0:
+        p = setting[ZERO]
     z = p * y
     if step == 0.0:
         tally[0] += 1.0
@@ -106,12 +108,21 @@ def first_mistakes(
 
 @kernel
 def weighted_errors(
-    data: Any, indices: Any, indptr: Any, y: Any, weights: Any, w: Any, b: Any, enough: float
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    y: Any,
+    weights: Any,
+    w: Any,
+    b: Any,
+    zero: float,
+    enough: float,
 ) -> float:
-    """Weight of the rows on the wrong side (a score of zero is on no side), up to ``enough``."""
+    """Weight of the rows on the wrong side, up to ``enough``; a score of zero is ``zero``."""
     total = 0.0
     for i in range(y.shape[0]):
-        if (dot(data, indices, indptr, i, w) + b[0]) * y[i] <= 0.0:
+        p = dot(data, indices, indptr, i, w) + b[0]
+        if (p if p != 0.0 else zero) * y[i] <= 0.0:
             total += weights[i]
             if total >= enough:
                 return total
@@ -142,7 +153,8 @@ def pocket_pass(
         their longest run of right rows, the present run, and whether the present weights were
         tried (1) or are those in the pocket (2).
     journal : tuple of two arrays
-        Updates by each row; and row, step and visit of each update, of shape (m, 3) or (0, 3).
+        Updates by each row; and row, step and visit of each update with the errors in the pocket
+        before it, of shape (m, 4) or (0, 4).
     """
     kept, pocket = aside
     counts, log = journal
@@ -156,13 +168,16 @@ def pocket_pass(
             counts[i] += 1
             if log.shape[0] > 0:
                 log[updates, 0], log[updates, 1], log[updates, 2] = i, step, tally[0]
+                log[updates, 3] = pocket[0]
             updates += 1
             pocket[2], pocket[3] = 0.0, 0.0
             continue
         pocket[2] += 1.0
         if pocket[2] > pocket[1] and pocket[3] == 0.0:
             pocket[3] = 1.0
-            errors = weighted_errors(data, indices, indptr, y, weights, w, b, pocket[0])
+            errors = weighted_errors(
+                data, indices, indptr, y, weights, w, b, setting[ZERO], pocket[0]
+            )
             if errors < pocket[0]:
                 pocket[0], pocket[1], pocket[3] = errors, pocket[2], 2.0
                 for j in range(len(w)):
@@ -182,6 +197,7 @@ def dual_pass(
     steps: Any,
     order: Any,
     threshold: float,
+    zero: float,
     constant: float,
     alpha: Any,
     scores: Any,
@@ -196,6 +212,8 @@ def dual_pass(
         Products of the rows in the space of the kernel.
     y, steps : arrays of shape (n,)
         Signs, and what a mistake adds.
+    zero : float
+        What a score of zero is taken for.
     constant : float
         Step of the intercept; 0 for none.
     alpha : array of shape (n + 1,)
@@ -210,7 +228,7 @@ def dual_pass(
         if not math.isfinite(p):
             return i
         tally[0] += 1.0
-        z = p * y[i]
+        z = (p if p != 0.0 else zero) * y[i]
         if z <= 0.0:
             tally[1] -= z
             tally[3] += 1.0
@@ -274,7 +292,8 @@ def run_batch(task: Task, max_iter: int, record_updates: bool) -> tuple[int, Rec
     passes = 0
     for passes in range(1, max_iter + 1):  # noqa: B007
         with np.errstate(over="ignore", invalid="ignore"):
-            z = y * (rows.X @ task.w + task.b[0])
+            p = rows.X @ task.w + task.b[0]
+            z = y * np.where(p == 0.0, task.rule.zero, p)
         if not np.isfinite(z).all():
             raise_for_row(rows.X, int(np.flatnonzero(~np.isfinite(z))[0]), task.name)
         wrong = (z <= task.rule.threshold) & (steps > 0)
@@ -308,12 +327,12 @@ def run_pocket(
         The weights of the perceptron itself when the passes ended.
     """
     rows, record = task.rows, Record()
-    log = np.empty((rows.n, 3)) if record_updates else NO_LOG
+    log = np.empty((rows.n if record_updates else 0, 4))
     signed = (*rows.arrays, *task.signs_and_weights())
     kept = np.append(task.w.astype(np.float64), task.b)
 
     def errors_below(enough: float) -> float:
-        return float(weighted_errors(*signed, task.w, task.b, enough))
+        return float(weighted_errors(*signed, task.w, task.b, task.rule.zero, enough))
 
     pocket = np.array([errors_below(np.inf), 0.0, 0.0, 2.0])
     passes, outcome = 0, -1
@@ -327,7 +346,8 @@ def run_pocket(
         )
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
-        record.add_pass(before, task.tally, log if record_updates else None)
+        record.add_pass(before, task.tally, log[:, :3] if record_updates else None)
+        record.add_pocket(log[: record.updates_per_pass[-1], 3])
         # The ratchet once more, so that no pass ends with weights that were never tried.
         if outcome == -1 and (errors := errors_below(pocket[0])) < pocket[0]:
             pocket[0], pocket[1], pocket[3] = errors, pocket[2], 2.0
@@ -335,6 +355,7 @@ def run_pocket(
             outcome = -2 if errors == 0.0 else -1
         if record.updates_per_pass[-1] == 0 and not order.drawn:
             break
+    record.add_pocket(pocket[:1])
     last_w, last_b = task.w.copy(), task.b.copy()
     task.w[:], task.b[:] = kept[:-1], kept[-1]
     return passes, record, float(pocket[0]), last_w, last_b

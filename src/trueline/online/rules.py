@@ -35,7 +35,7 @@ LOGISTIC = 4
 # The numbers of a rule are an array, in this order. The rate at visit t is RATE t^-DECAY; rows
 # whose signed score is above THRESHOLD cost nothing; rows of each sign have a weight; the intercept
 # moves by INTERCEPT_STEP times the step (0 for no intercept); weights are averaged from the visit
-# AVERAGE_FROM on.
+# AVERAGE_FROM on; a score of zero is taken for ZERO.
 RATE = 0
 THRESHOLD = 1
 DECAY = 2
@@ -43,6 +43,10 @@ POSITIVE_WEIGHT = 3
 NEGATIVE_WEIGHT = 4
 INTERCEPT_STEP = 5
 AVERAGE_FROM = 6
+ZERO = 7
+
+# The smallest positive number: on the positive side, and nothing else.
+_TINY = 5e-324
 
 
 @kernel
@@ -93,6 +97,8 @@ class Rule:
         Rows with z above it cost nothing and change nothing (not so for the logistic rule).
     decay : float
         The rate at visit t is ``rate t^-decay``.
+    sign_of_zero : {-1, 0, 1}
+        Which side a score of zero is on: with 0 on none, so that z = 0 is a mistake.
     """
 
     name: str
@@ -101,6 +107,12 @@ class Rule:
     rate: float = 1.0
     threshold: float = 0.0
     decay: float = 0.0
+    sign_of_zero: int = 0
+
+    @property
+    def zero(self) -> float:
+        """What a score of zero is taken for: a number so small that its sign is all it has."""
+        return _TINY * self.sign_of_zero
 
     def setting(
         self,
@@ -112,11 +124,12 @@ class Rule:
         """The numbers that the kernels ask for, in their order."""
         own = (self.rate, self.threshold, self.decay)
         return np.array(
-            [*own, positive_weight, negative_weight, intercept_step, average_from], np.float64
+            [*own, positive_weight, negative_weight, intercept_step, average_from, self.zero],
+            np.float64,
         )
 
 
-def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
+def perceptron(rate: float = 1.0, margin: float = 0.0, sign_of_zero: int = 0) -> Rule:
     """Rosenblatt's rule: add y x if the row is wrong, or right by no more than ``margin``.
 
     Examples
@@ -126,7 +139,7 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
     'rate if z <= threshold'
     """
     name = "perceptron" if margin == 0 else "margin perceptron"
-    return Rule(name, "rate if z <= threshold", PERCEPTRON, rate, margin)
+    return Rule(name, "rate if z <= threshold", PERCEPTRON, rate, margin, 0.0, sign_of_zero)
 
 
 def passive_aggressive(C: float = 1.0, form: str = "PA-I") -> Rule:

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.regression.ridge import Ridge
+from trueline.estimators.regression.ridge_cv import RidgeCV
 from trueline.estimators.sparse.paths import RegularizationPath, regularization_path
 from trueline.plots.style import (
     COLOURS,
@@ -45,6 +47,8 @@ class PathDisplay(Display):
         Of the columns; x0, x1, ... by default.
     marked : mapping of str to float, optional
         Strengths to be marked, by what they are.
+    freedom : array of shape (m,), optional
+        Degrees of freedom, for the top axis in place of the numbers of non-zero coefficients.
 
     Attributes
     ----------
@@ -53,7 +57,7 @@ class PathDisplay(Display):
     lines_ : dict of str to matplotlib Line2D
         The lines with a name.
     top_ : matplotlib SecondaryAxis
-        The axis with the numbers of non-zero coefficients.
+        The axis with the numbers of non-zero coefficients, or the degrees of freedom.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class PathDisplay(Display):
     coefs: Any
     names: Sequence[str] | None = None
     marked: Mapping[str, float] | None = None
+    freedom: ArrayLike | None = None
     lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     top_: Any = field(default=None, init=False, repr=False)
 
@@ -83,7 +88,7 @@ class PathDisplay(Display):
         sample_weight: Any = None,
         **arguments: Any,
     ) -> PathDisplay:
-        """Follow the path of a fitted Lasso, ElasticNet, LassoCV or ElasticNetCV, and draw it.
+        """Follow the path of a fitted lasso, elastic net or ridge regression, and draw it.
 
         What the estimator has chosen is marked.
 
@@ -100,10 +105,10 @@ class PathDisplay(Display):
         """
         model, own, transform = fitted(estimator)
         path = path_of(model, transform(X), y, sample_weight)
-        marked = chosen_strengths(model)
-        return cls(path.alphas, path.coefs, own if names is None else names, marked).plot(
-            **arguments
-        )
+        # The strength of a ridge regression is that of a sum.
+        alphas = path.alphas * (path.total_weight if path.l1_ratio == 0 else 1.0)
+        named, marked = own if names is None else names, chosen_strengths(model)
+        return cls(alphas, path.coefs, named, marked, _freedom(path)).plot(**arguments)
 
     def plot(self, ax: Any = None, *, top: int | None = 10, against: str = "alpha") -> PathDisplay:
         """Draw.
@@ -123,7 +128,7 @@ class PathDisplay(Display):
         self : PathDisplay
         """
         check_choice("against", against, ("alpha", "norm"))
-        alphas, coefs = self._sorted()
+        alphas, coefs, order = self._sorted()
         names = names_of(self.names, len(coefs))
         norms = np.abs(coefs).sum(axis=0)
         x = alphas if against == "alpha" else norms
@@ -145,12 +150,16 @@ class PathDisplay(Display):
         self._draw_lines(ax, x, coefs, names, top)
         if mark_strengths(ax, places):
             legend(ax, _empty_corner(ax, x, coefs))
-        self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
+        if self.freedom is None:
+            self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
+        else:
+            counts = np.asarray(self.freedom, dtype=float)[order]
+            self.top_ = count_on_top(ax, x, counts, "degrees of freedom")
         ax.set_ylabel("coefficient")
         return self._drawn_on(ax)
 
-    def _sorted(self) -> tuple[Array, Array]:
-        """Strengths, decreasing, and coefficients of shape (d, m)."""
+    def _sorted(self) -> tuple[Array, Array, NDArray[np.intp]]:
+        """Strengths, decreasing, coefficients of shape (d, m), and their places before."""
         alphas = np.asarray(self.alphas, dtype=float)
         coefs = self.coefs.toarray() if sp.issparse(self.coefs) else np.asarray(self.coefs, float)
         if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[1] != len(alphas):
@@ -160,7 +169,7 @@ class PathDisplay(Display):
             )
         shown = np.flatnonzero(positive_strengths(alphas))
         order = shown[np.argsort(-alphas[shown], kind="stable")]
-        return alphas[order], coefs[:, order]
+        return alphas[order], coefs[:, order], order
 
     def _draw_lines(
         self, ax: Any, x: Array, coefs: Array, names: list[str], top: int | None
@@ -265,12 +274,19 @@ def chosen_grid(estimator: Any) -> tuple[Array, Array]:
 
 
 def path_of(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> RegularizationPath:
-    """The path of a fitted Lasso or ElasticNet, over the grid of its cross-validation if any."""
+    """The path of a fitted model, over the grid of its cross-validation if any."""
     check_is_fitted(estimator)
+    if isinstance(estimator, Ridge | RidgeCV):
+        if estimator.coef_.ndim > 1:
+            raise ValueError("A path is drawn for one target.")
+        rule = {"fit_intercept": estimator.fit_intercept, "sample_weight": sample_weight}
+        return regularization_path(
+            X, y, l1_ratio=0.0, positive=getattr(estimator, "positive", False), **rule
+        )
     if not hasattr(estimator, "positive"):
         raise ValueError(
-            f"{type(estimator).__name__} has no path to draw: fit Lasso, ElasticNet, LassoCV or "
-            "ElasticNetCV, or give a path of regularization_path."
+            f"{type(estimator).__name__} has no path to draw: fit Lasso, ElasticNet, Ridge or one "
+            "with its cross-validation, or give a path of regularization_path."
         )
     ratio = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", 1.0))
     return regularization_path(
@@ -284,6 +300,11 @@ def path_of(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Regula
         feature_weights=getattr(estimator, "feature_weights", None),
         bounds=getattr(estimator, "bounds", None),
     )
+
+
+def _freedom(path: RegularizationPath) -> Array | None:
+    """Degrees of freedom, where no coefficient becomes zero."""
+    return path.degrees_of_freedom if path.l1_ratio == 0 else None
 
 
 def _has_axes_second(*arguments: Any, **_: Any) -> bool:
@@ -311,7 +332,7 @@ def plot_path(
 
     Parameters
     ----------
-    path : fitted Lasso, ElasticNet, LassoCV or ElasticNetCV; RegularizationPath; or tuple
+    path : fitted Lasso, ElasticNet, Ridge, or one with CV; RegularizationPath; or tuple
         A model needs X and y, to follow its path; what it has chosen is marked. A path is what
         :func:`trueline.regularization_path` or :func:`trueline.lasso_path` returns.
     X : array-like or sparse matrix of shape (n, d), optional
@@ -354,9 +375,8 @@ def plot_path(
     if isinstance(path, RegularizationPath):
         if names is None and path.feature_names is not None:
             names = path.feature_names.tolist()
-        return PathDisplay(path.alphas, path.coefs, names, marked).plot(
-            ax, top=top, against=against
-        )
+        display = PathDisplay(path.alphas, path.coefs, names, marked, _freedom(path))
+        return display.plot(ax, top=top, against=against)
     return PathDisplay(path[0], path[1], names, marked).plot(ax, top=top, against=against)
 
 
@@ -380,7 +400,9 @@ def draw_strengths(ax: Any, alphas: Array) -> None:
     ax.set_xlabel("alpha (weaker penalty to the right)")
 
 
-def count_on_top(ax: Any, x: Array, counts: NDArray[np.integer]) -> Any:
+def count_on_top(
+    ax: Any, x: Array, counts: NDArray[Any], label: str = "non-zero coefficients"
+) -> Any:
     """Numbers of non-zero coefficients along the top, at places evenly spread over the axis."""
     left, right = ax.get_xlim()
     scale = np.log if ax.get_xscale() == "log" else np.asarray
@@ -388,11 +410,11 @@ def count_on_top(ax: Any, x: Array, counts: NDArray[np.integer]) -> Any:
     wanted = np.linspace(0.0, 1.0, min(_MOST_COUNTS, len(x)))
     picked = np.unique([int(np.argmin(np.abs(share - place))) for place in wanted])
     top = ax.secondary_xaxis("top")
-    top.set_xticks(x[picked], [str(int(counts[i])) for i in picked])
+    top.set_xticks(x[picked], [f"{counts[i]:.3g}" for i in picked])
     top.minorticks_off()
     top.spines["top"].set_visible(False)
     top.tick_params(length=0)
-    top.set_xlabel("non-zero coefficients")
+    top.set_xlabel(label)
     return top
 
 

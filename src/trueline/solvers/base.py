@@ -40,6 +40,8 @@ class Facts:
         The mean of s_i ||x_i||^2 in strengths of the penalty, up to a factor of two: what decides
         how many sweeps over the dual are needed. Infinite where nobody asks for it: it is known of
         sparse rows, one strength and a loss with second derivatives.
+    is_converted : bool
+        Whether the data came dense and are stored as sparse, or the reverse.
     """
 
     n: int
@@ -55,6 +57,7 @@ class Facts:
     has_kinks: bool = False
     is_smooth: bool = False
     heaviness: float = math.inf
+    is_converted: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -78,6 +81,7 @@ class Facts:
             has_kinks=bool(problem.loss.kinks),
             is_smooth="smooth" in problem.loss.capabilities,
             heaviness=_heaviness(problem) if strengths == 1 and not unpenalised else math.inf,
+            is_converted=problem.design.is_converted,
         )
 
     @property

@@ -12,6 +12,11 @@ date       years since the first date, sine and cosine of the year (and of the d
 =========  ============================================================================
 
 Everything else (constants, identifiers, free text, empty columns) is left out, and said.
+
+A column in which values are missing gets one more column, ``size is missing``, that is 1 in these
+rows. Its other columns are then zero for a boolean or a category, and the mean of the known rows
+for numbers and dates. So no row is lost, and for least squares the guess costs nothing: the
+coefficient of the new column takes up whatever is wrong with it.
 """
 
 from __future__ import annotations
@@ -49,24 +54,44 @@ class Source:
         Of booleans and categories; the first one is the reference.
     dates : DateParts, optional
         Of dates.
+    fills : tuple of float
+        What stands in the columns where the value is missing; empty if such rows are left out.
     """
 
     name: str
     kind: str
     levels: tuple[str, ...] = ()
     dates: DateParts | None = None
+    fills: tuple[float, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """The names of the design columns."""
         if self.kind == "number":
-            return [self.name]
-        if self.dates is not None:
-            return self.dates.names(self.name)
-        return [f"{self.name}={level}" for level in self.levels[1:]]
+            names = [self.name]
+        elif self.dates is not None:
+            names = self.dates.names(self.name)
+        else:
+            names = [f"{self.name}={level}" for level in self.levels[1:]]
+        return names + [f"{self.name} is missing"] * bool(self.fills)
+
+    def filled(self, column: Column) -> Source:
+        """The same, with what is put in place of missing values, if there are any."""
+        if not column.missing:
+            return self
+        if self.kind in ("boolean", "category"):
+            return replace(self, fills=(0.0,) * len(self.levels[1:]))
+        return replace(self, fills=tuple(np.nanmean(self.columns(column), axis=0).tolist()))
 
     def columns(self, column: Column) -> Array:
-        """The design columns, NaN where the value is missing."""
+        """The design columns, NaN where the value is missing and nothing is put in its place."""
+        design = self._columns(column)
+        if not self.fills:
+            return design
+        missing = np.isnan(design[:, :1])
+        return np.hstack([np.where(missing, self.fills, design), missing])
+
+    def _columns(self, column: Column) -> Array:
         if self.kind == "number":
             return _finite_numbers(column)[:, None]
         if self.dates is not None:
@@ -193,6 +218,7 @@ class Encoding:
                 item["kind"],
                 tuple(item["levels"]),
                 DateParts(**item["dates"]) if item.get("dates") else None,
+                tuple(item.get("fills", ())),
             )
             for item in data["sources"]
         )
@@ -234,6 +260,7 @@ def encode(
     categories: Sequence[str] = (),
     task: str | None = None,
     standardize: bool = False,
+    missing: str = "fill",
 ) -> Encoded:
     """Turn a table into a design and a target.
 
@@ -252,6 +279,9 @@ def encode(
         By default guessed from the target.
     standardize : bool, default=False
         Whether columns are brought to mean zero and standard deviation one.
+    missing : {"fill", "drop"}, default="fill"
+        Whether missing values are filled in, each marked by a column, or their rows left out. Rows
+        without a target are always left out.
 
     Returns
     -------
@@ -268,9 +298,11 @@ def encode(
     ...     }
     ... )
     >>> encoded = encode(table, "y")
-    >>> encoded.names, encoded.X.tolist()
-    (['city=Rome', 'size'], [[1.0, 1.0], [0.0, 2.0], [0.0, 4.0]])
-    >>> encoded.notes
+    >>> encoded.names
+    ['city=Rome', 'size', 'size is missing']
+    >>> encoded.X[2].round(2).tolist(), encoded.notes
+    ([1.0, 2.33, 1.0], ['values are missing, filled in and marked by columns: size 1'])
+    >>> encode(table, "y", missing="drop").notes
     ['1 of 4 rows left out: values are missing (size 1)']
     """
     table.column(target)
@@ -279,10 +311,18 @@ def encode(
     if target in (features or ()):
         raise TableError(f"The target {target!r} cannot be a feature as well.")
     sources, notes = _choose(table, target, features, drop, categories)
+    if missing == "fill":
+        sources = [source.filled(table.column(source.name)) for source in sources]
+        if gaps := _missing(table, [source.name for source in sources if source.fills]):
+            notes.append(f"values are missing, filled in and marked by columns: {gaps}")
     encoding = Encoding(target, task or guess_task(table.column(target)).kind, tuple(sources))
     X, y, kept = encoding.apply(table)
     if not kept.all():
-        notes.append(_missing_note(table, encoding, kept))
+        unfilled = [source.name for source in encoding.sources if not source.fills]
+        notes.append(
+            f"{int((~kept).sum())} of {table.n_rows} rows left out: values are missing "
+            f"({_missing(table, [*unfilled, target])})"
+        )
     if not len(y):
         raise TableError(f"No row of {table.path} is complete: {notes[-1]}. Drop those columns.")
     if standardize:
@@ -333,16 +373,11 @@ def _source(column: Column, kind: str) -> Source:
     return Source(column.name, kind, pair or column.levels)
 
 
-def _missing_note(table: Table, encoding: Encoding, kept: NDArray[np.bool_]) -> str:
-    """Which columns the missing values are in, most first."""
-    used = [source.name for source in encoding.sources] + [encoding.target]
-    counts = {name: table.column(name).missing for name in used}
+def _missing(table: Table, names: Sequence[str]) -> str:
+    """Which of the columns the missing values are in, most first."""
+    counts = {name: table.column(name).missing for name in names}
     worst = sorted((name for name in counts if counts[name]), key=counts.__getitem__)[::-1]
-    shown = ", ".join(f"{name} {counts[name]}" for name in worst[:3])
-    more = ", ..." if len(worst) > 3 else ""
-    return (
-        f"{int((~kept).sum())} of {table.n_rows} rows left out: values are missing ({shown}{more})"
-    )
+    return ", ".join(f"{name} {counts[name]}" for name in worst[:3]) + ", ..." * (len(worst) > 3)
 
 
 def _finite_numbers(column: Column) -> Array:

@@ -212,7 +212,7 @@ def _bound(
         counted = steps > 0
         of = slice(None) if run.direct or columns == 1 else slice(r, r + 1)
         rows, target = X if counted.all() else X[counted], target[counted]
-        radius[r] = np.sqrt(_largest_square(rows) + run.intercept_step) * (1 + room)
+        radius[r], scale = _scale(rows, steps[counted], run, r, room)
         best = _widest(
             partial(_margin, rows, target, run.intercept_step),
             [(V[:, of], v[of]) for V, v in candidates],
@@ -221,14 +221,40 @@ def _bound(
         if best is None:
             continue
         (U[:, of], u[of]), gamma[r] = best[0], best[1] * (1 - room)
-        low, high = steps[counted].min(), max(steps[counted].max(), run.largest[r])
-        wide = (2.0 if run.direct else 1.0) * high * radius[r] ** 2 + 2 * run.threshold
-        bound[r] = wide / (low * gamma[r] ** 2) * (1 + room)
+        bound[r] = scale / gamma[r] ** 2 * (1 + room)
     if not np.isfinite(bound).any():
         return None
     updates = run.counts.sum(axis=0, dtype=np.float64)
     updates = np.array([updates.sum()]) if run.direct else updates
     return {**run.witness, **_witness(U, u, updates, gamma, radius, bound)}
+
+
+def _scale(X: Any, steps: Array, run: Run, r: int, room: float) -> tuple[float, float]:
+    """R, and what the bound is when divided by gamma^2."""
+    radius = float(np.sqrt(_largest_square(X) + run.intercept_step)) * (1 + room)
+    low, high = steps.min(), max(steps.max(), run.largest[r])
+    wide = (2.0 if run.direct else 1.0) * high * radius**2 + 2 * run.threshold
+    return radius, float(wide / low)
+
+
+def open_mistakes(
+    X: Any, y: Array, weights: Array | None, class_weights: Array, columns: int, run: Run
+) -> list[tuple[int, float]]:
+    """Of a run without a separator: the updates made, and what bounds them if divided by gamma^2.
+
+    One pair for each problem; the parameters are those of :func:`certify_mistakes`, with the number
+    of columns of W.
+    """
+    plain = np.ones(len(y)) if weights is None else weights
+    own = class_weights[(y > 0).astype(int) if columns == 1 else y.astype(int)]
+    made = run.counts.sum(axis=0, dtype=np.int64)
+    pairs = []
+    for r in range(1 if run.direct else run.counts.shape[1]):
+        _, steps = _problem(y, plain, own, run, columns, r)
+        some = steps > 0
+        updates = int(made.sum() if run.direct else made[r])
+        pairs.append((updates, _scale(X[some], steps[some], run, r, 0.0)[1]))
+    return pairs
 
 
 def _witness(
@@ -246,16 +272,14 @@ def _widest(
 ) -> tuple[Any, float] | None:
     """The separator of the largest margin; None if no candidate separates.
 
-    A wider one is looked for only then.
+    Whoever asks for a wider one pays for the search, also where no candidate separates.
     """
     margins = [np.nan_to_num(margin(candidate)) for candidate in candidates]
-    if not max(margins) > 0:
-        return None
     found = None if wider is None else wider()
     if found is not None:
         candidates, margins = [*candidates, found], [*margins, np.nan_to_num(margin(found))]
     best = int(np.argmax(margins))
-    return candidates[best], margins[best]
+    return (candidates[best], margins[best]) if margins[best] > 0 else None
 
 
 def _problem(

@@ -212,6 +212,10 @@ def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, Indi
     """The bound where columns depend on others; what a change of these costs, if not exactly."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
     centre = claim.means()
+    kept = rows.varying_columns(claim.has_intercept)
+    nu, _, M = inverse_basis(Table(rows, centre, kept), claim.has_intercept)
+    if nu > 0:  # only columns that do not vary depend on others
+        return _along(g[kept], error[kept], M, nu), 0.0, none
     kept, rest, exact = independent_columns(rows, np.arange(rows.d), centre, claim.has_intercept)
     if not len(kept):
         return (0.0 if exact else np.inf), 0.0, none

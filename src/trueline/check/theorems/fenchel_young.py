@@ -23,7 +23,8 @@ only to exist. They are made from known ones u^ as follows; each step enters the
    at most h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass
    hinge: the same for each flow of multipliers from class to class.
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
-   for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
+   for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2. Where p* is finite but large, so that its
+   absolute values alone hold all coefficients may cost less.
 4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
    (:mod:`trueline.check.rows`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
    Columns that depend on others exactly have it with them (:mod:`trueline.check.rows`).
@@ -406,25 +407,15 @@ class _Bound:
             free = more
         else:
             return np.inf, None
-        t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
-        t = np.full(len(t), t.min()) if self.shared else t
-        if (t < 1).any():
-            if claim.loss.is_squared:
-                # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
-                # sum s u = 0, and rounding.
-                far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
-                apart = np.sqrt(2 * excess)
-                if self.from_scores and not free.any():
-                    apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
-                excess = excess + 0.5 * far**2 + far * apart
-            else:
-                excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
-        total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
-        if claim.fields.order is not None:
-            steps, slack = self._steps()
-            # Scores that cross give back what they gained by it, as far as t leaves multipliers.
-            signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
-            total += float((self.multipliers * signed).sum())
+        total = np.inf
+        for everywhere in (False, True):  # the second leaves nothing to p*, where that is less
+            t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off), everywhere)
+            t = np.full(len(t), t.min()) if self.shared else t
+            shrunk = excess + self._shrinking(t, excess, not free.any())
+            found = float(shrunk.sum()) + penalty.excess(W, t * q, t * off, free)
+            total = min(total, found + self._gain_of_order(t))
+            if total <= claimed:
+                break
         total = total * (1 + 1e-10) + claim.rows.floor
         if radius_cost == 0.0 or not np.isfinite(total):
             return total, None
@@ -432,6 +423,29 @@ class _Bound:
         if not radius > 2:
             return np.inf, None
         return claimed, radius
+
+    def _shrinking(self, t: Array, excess: Array, is_untouched: bool) -> Array:
+        """What it costs the losses, per target, to multiply u by t."""
+        if not (t < 1).any():
+            return np.zeros(len(t))
+        if not self.claim.loss.is_squared:
+            return (1 - t) * self.losses / (len(t) if self.shared else 1)
+        # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
+        # sum s u = 0, and rounding.
+        far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
+        apart = np.sqrt(2 * excess)
+        if self.from_scores and is_untouched:
+            apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
+        return 0.5 * far**2 + far * apart
+
+    def _gain_of_order(self, t: Array) -> float:
+        """What multipliers of the order add at w."""
+        if self.claim.fields.order is None:
+            return 0.0
+        steps, slack = self._steps()
+        # Scores that cross give back what they gained by it, as far as t leaves multipliers.
+        signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
+        return float((self.multipliers * signed).sum())
 
     def _hold(
         self, free: Bools, q: Array, off: Array, squares: Array, excess: Array

@@ -19,6 +19,7 @@ from trueline.estimators.shared.classifier import (
     LinearClassifierBase,
     SignedTargets,
     SparseCoefficients,
+    chosen_by_scores,
     class_signs,
     signed_targets,
 )
@@ -117,7 +118,7 @@ class SignRegressionClassifier(ClassifierMixin, Host):
         scores = self.decision_function(X)
         if self._is_multilabel:
             return (scores > 0).astype(np.int64)
-        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        best = chosen_by_scores(scores)
         return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
@@ -332,7 +333,7 @@ class _AsLabels(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if self.targets.is_multilabel:
             return (scores > 0).astype(self.targets.labels.dtype)
-        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        best = chosen_by_scores(scores)
         return self.classes_[best]
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -16,7 +16,12 @@ from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.online.partial_fit import SingleRows
 from trueline.estimators.online.proof import OnlineProof
-from trueline.estimators.shared.classifier import SparseCoefficients, encode_declared, encode_labels
+from trueline.estimators.shared.classifier import (
+    SparseCoefficients,
+    chosen_by_scores,
+    encode_declared,
+    encode_labels,
+)
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
@@ -88,6 +93,13 @@ class OnlineClassifier(
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
+    sign_of_zero: int = 0
+    trace: bool = False
+
+    @property
+    def _is_shuffled(self) -> bool:
+        """Whether rows are shuffled before every pass."""
+        return bool(self.shuffle)
 
     def _rule(self) -> Rule:
         """How a row changes the weights."""
@@ -238,7 +250,12 @@ class OnlineClassifier(
         """All problems; returns fitted attributes."""
         k = len(classes)
         if self._is_direct(k):
-            return self._learn_together(rows, class_weights, W, b)
+            return self._learn_together(rows, classes, class_weights, W, b)
+        if self.trace and k > 2:
+            raise ValueError(
+                "trace=True follows one problem; each class against the rest is one. Set "
+                "multiclass='direct', or fit the classes one by one."
+            )
         seeds, keep = self._seeds_and_rows(rows, k)
         later = np.zeros((len(W), W.shape[1] + 1 if self.average else 0))
         if self.average:
@@ -251,13 +268,14 @@ class OnlineClassifier(
         records = [outcome.record for outcome in outcomes]
         tally = np.array([task.tally for task in tasks])
         n_iter = max(outcome.n_iter for outcome in outcomes)
-        if not all(outcome.finished for outcome in outcomes):
-            self._warn(records)
+        self._tell(tasks, outcomes, classes)
         fitted = {"n_iter_": n_iter, "records_": records, "_tally": tally}
         fitted |= self._kept_of_run(tasks, outcomes)
         return {**fitted, **self._averages(W, b, later, tally)}
 
-    def _learn_together(self, rows: Rows, class_weights: Array, W: Any, b: Array) -> dict[str, Any]:
+    def _learn_together(
+        self, rows: Rows, classes: NDArray[Any], class_weights: Array, W: Any, b: Array
+    ) -> dict[str, Any]:
         """One weight vector for each class, all changed by the same mistakes."""
         raise NotImplementedError
 
@@ -324,7 +342,7 @@ class OnlineClassifier(
             if self.early_stopping:
                 keep = self._kept_rows(rows)
             seeds = [int(random.randint(np.iinfo(np.int32).max))]
-        return list(seeds) if self.shuffle else [None] * len(seeds), keep
+        return list(seeds) if self._is_shuffled else [None] * len(seeds), keep
 
     def _kept_rows(self, rows: Rows) -> NDArray[np.bool_]:
         """True for rows to learn from, False for those that early stopping scores."""
@@ -346,7 +364,11 @@ class OnlineClassifier(
         keep[scored] = False
         return keep
 
-    def _warn(self, records: list[Record]) -> None:
+    def _tell(self, tasks: list[Any], outcomes: list[Outcome], classes: NDArray[Any]) -> None:
+        """Warn of passes that ended too early."""
+        if all(outcome.finished for outcome in outcomes):
+            return
+        records = [outcome.record for outcome in outcomes]
         updates = [record.updates_per_pass[-1] for record in records if record.updates_per_pass]
         warnings.warn(
             f"{type(self).__name__} was stopped by max_iter={self.max_iter} while the loss was "
@@ -413,8 +435,7 @@ class OnlineClassifier(
         -------
         labels : array of shape (n,)
         """
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        chosen = chosen_by_scores(self.decision_function(X), self.sign_of_zero)
         return np.take(self.classes_, chosen)
 
     @property

@@ -23,7 +23,12 @@ from trueline.estimators.kernel.kernel_function import (
     recipe_of,
 )
 from trueline.estimators.online.proof import lines_of_errors
-from trueline.estimators.shared.classifier import encode_declared, encode_labels, signs_of
+from trueline.estimators.shared.classifier import (
+    chosen_by_scores,
+    encode_declared,
+    encode_labels,
+    signs_of,
+)
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
     given,
@@ -36,7 +41,13 @@ from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
 from trueline.online.passes import Order, Record, seed_of
 from trueline.online.perceptron_forms import dual_pass
+from trueline.online.rules import perceptron
+from trueline.separation.decide import decide
+from trueline.separation.inequalities import SignedRows
 from trueline.wording import counted
+
+# Up to how many numbers of X it is decided whether rows are separable, after all those passes.
+_AT_THE_END = 1_000_000
 
 Array = NDArray[np.float64]
 
@@ -87,6 +98,8 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
         Learning rate.
     margin : float, default=0.0
         Rows that are right by no more than this are learned too.
+    sign_of_zero : {-1, 0, 1}, default=0
+        As in :class:`Perceptron`: which side a score of zero is on.
     max_iter : int, default=1000
         Passes over the rows, at most; a pass without a mistake is the last.
     shuffle : bool, default=False
@@ -127,6 +140,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
     fit_intercept: bool = True
     eta0: float = given(1.0, "(0, inf)")
     margin: float = given(0.0, "[0, inf)")
+    sign_of_zero: int = given(0, "int [-1, 1]")
     max_iter: int = given(1000, "int [1, inf)")
     shuffle: bool = False
     random_state: Any = given(0, "random_state")
@@ -166,7 +180,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
         records, iterations = [], []
         for row, positive in enumerate(problems):
             target = np.where(codes == positive, 1.0, -1.0)
-            n_iter, record = self._run(K, target, steps, alpha[row], counts[row])
+            n_iter, record = self._run(X, K, target, steps, alpha[row], counts[row])
             records.append(record)
             iterations.append(n_iter)
         self.classes_, self.records_, self.n_iter_ = classes, records, max(iterations)
@@ -178,15 +192,16 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
         return self
 
     def _run(
-        self, K: Array, y: Array, steps: Array, alpha: Array, counts: NDArray[np.int32]
+        self, X: Any, K: Array, y: Array, steps: Array, alpha: Array, counts: NDArray[np.int32]
     ) -> tuple[int, Record]:
         seed = seed_of(check_random_state(self.random_state)) if self.shuffle else None
+        zero = perceptron(sign_of_zero=int(self.sign_of_zero)).zero
         order, record, tally = Order(len(y), seed), Record(), np.zeros(4)
         scores, passes = np.zeros(len(y)), 0
         for passes in range(1, self.max_iter + 1):  # noqa: B007
             before = tally.copy()
             bad = dual_pass(
-                *(K, y, steps, order.next_pass(), float(self.margin)),
+                *(K, y, steps, order.next_pass(), float(self.margin), zero),
                 *(float(self.fit_intercept), alpha, scores, counts, tally),
             )
             if bad >= 0:
@@ -201,12 +216,26 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
         else:
             warnings.warn(
                 f"{type(self).__name__} was stopped by max_iter={self.max_iter}; the last pass "
-                f"still made {record.updates_per_pass[-1]} updates. Raise max_iter, or take a "
-                "kernel that separates the rows.",
+                f"still made {record.updates_per_pass[-1]} updates. {self._advice(X, y)}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return passes, record
+
+    def _advice(self, X: Any, y: Array) -> str:
+        """What to do where a mistake is left: with the linear kernel it is known."""
+        if self.kernel == "linear" and np.prod(X.shape) <= _AT_THE_END:
+            split = decide(SignedRows(X, y, bool(self.fit_intercept)))
+            if split.direction is None or split.boundary.any():
+                return (
+                    "The rows are not linearly separable: proven, separability(X, y).certificate "
+                    "is the proof. No number of passes ends without a mistake: take another kernel."
+                )
+            return "The rows are linearly separable (proven): raise max_iter."
+        return (
+            "If the kernel separates the rows, a larger max_iter ends without a mistake; if not, "
+            "another kernel may."
+        )
 
     def _keep_proof(
         self, X: Any, K: Array, codes: Any, weights: Any, alpha: Array, counts: NDArray[np.int32]
@@ -308,8 +337,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        chosen = chosen_by_scores(self.decision_function(X), self.sign_of_zero)
         return np.take(self.classes_, chosen)
 
     def __sklearn_tags__(self) -> Any:

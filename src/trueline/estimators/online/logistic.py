@@ -101,7 +101,7 @@ class OnlineLogisticRegression(OnlineClassifier):
     def _stopping(self) -> Stopping:
         return Stopping(int(self.max_iter), self.tol, int(self.n_iter_no_change))
 
-    def _warn(self, records: Any) -> None:
+    def _tell(self, tasks: Any, outcomes: Any, classes: Any) -> None:
         """A few passes are what was asked for."""
 
     def _learn(

@@ -92,7 +92,7 @@ class SingleRows:
                 if not state.dense(X, sign):
                     raise_for_row(X, 0, type(self).__name__)
                 return self
-        return self._partial_fit(X, y, classes, sample_weight, bool(self.shuffle))  # type: ignore[attr-defined]
+        return self._partial_fit(X, y, classes, sample_weight, self._is_shuffled)  # type: ignore[attr-defined]
 
     def _partial_fit(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, shuffled: bool

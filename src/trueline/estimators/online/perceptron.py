@@ -11,26 +11,32 @@ from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import Run, certify_mistakes
+from trueline.estimators.online.advice import is_separable, warn_of_rows, wrong_rows
 from trueline.estimators.online.base import OnlineClassifier, Outcome
 from trueline.estimators.online.proof import widest_plane
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
+from trueline.online.direct_forms import run_direct_pocket, run_direct_textbook
+from trueline.online.history import trace_of_run
 from trueline.online.passes import DirectTask, Order, Penalty, Stopping, Task, averaged, run_passes
 from trueline.online.perceptron_forms import run_batch, run_pocket, run_textbook, survivors
 from trueline.online.rows import Rows
 
 Array = NDArray[np.float64]
 
-_PASSES = ("standard", "cyclic", "averaged", "voted")
+_PASSES = ("standard", "cyclic", "shuffled", "averaged", "voted")
+# Up to how many numbers of X it is decided whether the rows are separable, for a warning: where
+# passes stop on ``tol``, that must not take longer than they did; not so where all were made.
+_AT_ONCE, _AT_THE_END = 2_000, 1_000_000
 
 
 def _learns_as_rows_come(model: Any) -> bool:
     """Whether the variant has a ``partial_fit``: others need all rows at once."""
-    if model.variant in ("standard", "cyclic", "averaged"):
+    if model.variant in ("standard", "cyclic", "shuffled", "averaged"):
         return True
     raise AttributeError(
         f"variant={model.variant!r} needs all rows at once: variants that learn as rows come are "
-        "'standard', 'cyclic' and 'averaged'."
+        "'standard', 'cyclic', 'shuffled' and 'averaged'."
     )
 
 
@@ -60,7 +66,9 @@ class Perceptron(OnlineClassifier):
     max_iter : int, default=1000
         Passes over the rows, at most.
     tol : float or None, default=1e-3
-        Passes stop once ``n_iter_no_change`` of them did not lower the mean loss by this.
+        Passes stop once ``n_iter_no_change`` of them did not lower the mean loss by this: with
+        "standard", "averaged" and "voted". If rows are then on the wrong side, "standard" warns.
+        With None, only a pass without an update is the last before ``max_iter``.
     shuffle : bool, default=True
         Whether rows are shuffled before every pass.
     verbose : int, default=0
@@ -84,6 +92,7 @@ class Perceptron(OnlineClassifier):
           in scikit-learn;
         - "textbook": look for a mistake from the first row on, correct it, start again;
         - "cyclic": round and round in the given order, until a pass makes no mistake;
+        - "shuffled": the same in random order, drawn anew before every pass;
         - "batch": find all mistakes, add them all at once, repeat;
         - "pocket": keep the weights with the fewest training errors so far (Gallant 1990, with
           ratchet), for rows that no line separates; with ``shuffle``, rows are drawn at random;
@@ -104,6 +113,14 @@ class Perceptron(OnlineClassifier):
         Whether rows are divided by their Euclidean norms, also in predictions.
     record_updates : bool, default=False
         Whether :attr:`records_` keeps the row and step of every update.
+    sign_of_zero : {-1, 0, 1}, default=0
+        Which side a score of zero is on, in learning and in ``predict``: with 1 the positive one,
+        so that such a row of ``classes_[1]`` is right. With 0 it is on none: a mistake whatever its
+        class, as it is in the training errors of the certificate; ``predict`` says ``classes_[0]``.
+        For two classes, or one against the rest.
+    trace : bool, default=False
+        Keep weights and training errors after each update in ``trace_`` (of many, some hundred):
+        for two classes, or ``multiclass="direct"``.
 
     Attributes
     ----------
@@ -115,6 +132,9 @@ class Perceptron(OnlineClassifier):
     records_ : list of Record
         Visits, mistakes and updates of each problem, per pass.
     certificate_ : Certificate
+    trace_ : Trace
+        With ``trace=True``: the training ``errors`` after each iteration, which is an update (of
+        "batch" all of a pass), the errors in the ``pocket``, and the weights.
     progress_ : Progress
         After ``fit_stream``.
     n_features_in_ : int
@@ -153,7 +173,8 @@ class Perceptron(OnlineClassifier):
     class_weight: Any = given(None, "class_weight")
     warm_start: bool = False
     variant: str = given(
-        "standard", one_of("standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted")
+        "standard",
+        one_of(*_PASSES, "textbook", "batch", "pocket"),
     )
     margin: float = given(0.0, "[0, inf)")
     multiclass: str = given("ovr", one_of("ovr", "direct"))
@@ -161,6 +182,8 @@ class Perceptron(OnlineClassifier):
     intercept_step: float | None = given(None, "(0, inf)", None)
     normalize_rows: bool = False
     record_updates: bool = False
+    sign_of_zero: int = given(0, "int [-1, 1]")
+    trace: bool = False
 
     # --- what the parameters mean ---------------------------------------------------------------
 
@@ -169,8 +192,17 @@ class Perceptron(OnlineClassifier):
         """Whether the mean of the weights is kept beside them."""
         return self.variant in ("averaged", "voted")
 
+    @property
+    def _is_shuffled(self) -> bool:
+        return {"cyclic": False, "shuffled": True}.get(self.variant, bool(self.shuffle))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.sign_of_zero and self.multiclass == "direct":
+            raise ValueError(
+                f"sign_of_zero={self.sign_of_zero} is about the one score of two classes; with "
+                "multiclass='direct' each class has a score. Set multiclass='ovr'."
+            )
         if self.variant == "standard" and self.multiclass == "ovr":
             return
         for name, plain in (("penalty", None), ("early_stopping", False)):
@@ -180,14 +212,14 @@ class Perceptron(OnlineClassifier):
                     f"multiclass='ovr', not for variant={self.variant!r} with "
                     f"multiclass={self.multiclass!r}."
                 )
-        if self.multiclass == "direct" and self.variant not in ("standard", "cyclic", "averaged"):
+        if self.multiclass == "direct" and self.variant in ("batch", "voted"):
             raise ValueError(
                 f"variant={self.variant!r} is for two classes, or one against the rest: set "
-                "multiclass='ovr', or variant to 'standard', 'cyclic' or 'averaged'."
+                "multiclass='ovr', or another variant."
             )
 
     def _rule(self) -> rules.Rule:
-        return rules.perceptron(float(self.eta0), float(self.margin))
+        return rules.perceptron(float(self.eta0), float(self.margin), int(self.sign_of_zero))
 
     def _penalty(self) -> Penalty | None:
         if self.penalty is None:
@@ -199,8 +231,9 @@ class Perceptron(OnlineClassifier):
         return self.variant == "standard" and self.multiclass == "ovr"
 
     def _stopping(self) -> Stopping:
-        separated = self.variant != "standard"
-        tol = None if self.variant == "cyclic" else self.tol
+        # Without updates and without a penalty, no further pass would differ.
+        separated = self.variant != "standard" or (self.tol is None and self.penalty is None)
+        tol = None if self.variant in ("cyclic", "shuffled") else self.tol
         return Stopping(int(self.max_iter), tol, int(self.n_iter_no_change), separated)
 
     partial_fit = available_if(_learns_as_rows_come)(OnlineClassifier.partial_fit)
@@ -214,6 +247,7 @@ class Perceptron(OnlineClassifier):
     ) -> Outcome:
         from_zero = self.penalty is None and not (task.w.any() or task.b.any())
         task.counts = np.zeros(task.rows.n, dtype=np.int32)
+        task.start = task.w.copy(), task.b.copy()
         outcome = self._learn_variant(task, seed, keep)
         if not from_zero:
             return outcome._replace(last=None)
@@ -226,7 +260,6 @@ class Perceptron(OnlineClassifier):
         """One binary problem, by the variant asked for."""
         passes, log = int(self.max_iter), self._keeps_log()
         if self.variant in _PASSES:
-            seed = None if self.variant == "cyclic" else seed
             outcome = super()._learn_problem(task, seed, keep)
             if self.variant != "standard" and outcome.record.updates_per_pass[-1] == 0:
                 outcome = outcome._replace(finished=True)
@@ -242,7 +275,35 @@ class Perceptron(OnlineClassifier):
         return Outcome(n_iter, record, True, last=np.append(w, b))
 
     def _keeps_log(self) -> bool:
-        return bool(self.record_updates) or self.variant == "voted"
+        return bool(self.record_updates or self.trace) or self.variant == "voted"
+
+    def _tell(self, tasks: list[Any], outcomes: list[Outcome], classes: NDArray[Any]) -> None:
+        """Warn of rows that are left on the wrong side, with what is known of separability."""
+        is_own = self.tol is not None and self.penalty is None and not self.early_stopping
+        by_tol = self.variant == "standard" and all(outcome.finished for outcome in outcomes)
+        left = []
+        if is_own and self.variant not in ("averaged", "voted", "pocket"):
+            # Of a pass without a mistake nothing is left.
+            ended = [by_tol and one.record.mistakes_per_pass[-1] == 0 for one in outcomes]
+            left = [task for task, end in zip(tasks, ended) if not end and wrong_rows(task)]
+        if not left:
+            return super()._tell(tasks, outcomes, classes)
+        size = int(np.prod(left[0].rows.X.shape))
+        is_small = size <= (_AT_ONCE if by_tol else _AT_THE_END) and not self.normalize_rows
+        warn_of_rows(
+            type(self).__name__,
+            f"on tol={self.tol:g}" if by_tol else f"at max_iter={self.max_iter}",
+            left,
+            [is_separable(task, self._is_affine) if is_small else None for task in left],
+            classes[[task.positive for task in left]] if len(tasks) > 1 else (),
+            "variant='shuffled'" if by_tol else "a larger max_iter",
+        )
+        return None
+
+    @property
+    def _is_affine(self) -> bool:
+        """Whether there is an intercept beside the columns."""
+        return bool(self.fit_intercept) and not self._constant_column()
 
     def _kept_of_run(self, tasks: list[Task], outcomes: list[Outcome]) -> dict[str, Any]:
         rows, kept = tasks[0].rows, dict[str, Any]()
@@ -251,6 +312,10 @@ class Perceptron(OnlineClassifier):
             counts = np.stack([task.counts for task in tasks]).T
             largest = np.array([outcome.largest for outcome in outcomes])
             kept["run"] = self._run_of(rows, counts, np.array(last), largest, False)
+        if self.trace:
+            task, record = tasks[0], outcomes[0].record
+            assert task.start is not None
+            kept["trace_"] = trace_of_run(task, record, task.start, self._constant_column())
         if self.variant != "voted":
             return kept
         step = self._step_of_intercept(rows.is_sparse)
@@ -258,28 +323,44 @@ class Perceptron(OnlineClassifier):
         kept["survivors_"], kept["votes_"] = map(list, zip(*pairs))
         return kept
 
-    def _learn_together(self, rows: Rows, class_weights: Array, W: Any, b: Array) -> dict[str, Any]:
+    def _learn_together(
+        self, rows: Rows, classes: NDArray[Any], class_weights: Array, W: Any, b: Array
+    ) -> dict[str, Any]:
         """One weight vector for each class, all changed by the same mistakes."""
-        started = bool(W.any() or b.any())
-        k = len(b)
-        seeds, _ = self._seeds_and_rows(rows, k)
-        order = Order(rows.n, None if self.variant == "cyclic" else seeds[0])
+        k, is_started = len(b), bool(W.any() or b.any())
         V = np.ascontiguousarray(W.T, dtype=np.float64)
         later = np.zeros((V.shape[0] + 1 if self.average else 0, k))
         if self.average:
             later[:-1], later[-1] = V, b
         counts = np.zeros((rows.n, k), dtype=np.int32)
         task = self._direct_task(rows, class_weights, V, b, later, counts)
-        n_iter, record = run_passes(task, order, self._stopping(), bool(self.record_updates))
-        if n_iter == self.max_iter and self.tol is not None and record.updates_per_pass[-1]:
-            self._warn([record])
-        loss = record.loss_per_pass[-1]
-        tally = np.tile([record.visits, loss, record.updates, record.mistakes], (k, 1))
-        fitted = {"n_iter_": n_iter, "records_": [record], "_tally": tally.astype(np.float64)}
-        if not started:
-            last = np.vstack([V, b]).T
+        task.start = V.copy(), b.copy()
+        outcome = self._run_together(task, self._seeds_and_rows(rows, k)[0][0])
+        record, last = outcome.record, outcome.last
+        self._tell([task], [outcome], classes)
+        tally = np.tile([record.visits, task.tally[1], record.updates, record.mistakes], (k, 1))
+        fitted = {"n_iter_": outcome.n_iter, "records_": [record]}
+        fitted["_tally"] = tally.astype(np.float64)
+        if not is_started:
+            last = np.vstack([V, b]).T if last is None else last
             fitted["run"] = self._run_of(rows, counts, last, np.zeros(1), True)
+        if self.trace:
+            fitted["trace_"] = trace_of_run(task, record, task.start, self._constant_column())
         return {**fitted, **self._direct_averages(V, b, later, record.visits, rows.X.dtype)}
+
+    def _run_together(self, task: DirectTask, seed: int | None) -> Outcome:
+        """All classes at once, by the variant asked for."""
+        log, passes = self._keeps_log(), int(self.max_iter)
+        if self.variant == "textbook":
+            return Outcome(*run_direct_textbook(task, passes, log))
+        if self.variant == "pocket":
+            order = Order(task.rows.n, seed, drawn=True)
+            n_iter, record, V, b = run_direct_pocket(task, order, passes, log)
+            return Outcome(n_iter, record, True, last=np.vstack([V, b]).T)
+        stopping = self._stopping()
+        n_iter, record = run_passes(task, Order(task.rows.n, seed), stopping, log)
+        is_done = n_iter < passes or self.tol is None or not record.updates_per_pass[-1]
+        return Outcome(n_iter, record, is_done)
 
     def _direct_task(
         self, rows: Rows, class_weights: Array, V: Array, b: Array, later: Array, counts: Any
@@ -348,8 +429,9 @@ class Perceptron(OnlineClassifier):
         -------
         certificate : Certificate
             As :attr:`certificate_`, whose bound is that of the separator which learning found. To
-            find the one of largest margin can take far longer than learning. Where the run has no
-            bound (no separator was found), :attr:`certificate_` itself.
+            find the one of largest margin can take far longer than learning. A run that did not
+            find a separator has this bound too, on what it did so far and would still do; where the
+            rows are not separable, or learning did not start at zero, :attr:`certificate_` itself.
 
         Examples
         --------
@@ -362,13 +444,15 @@ class Perceptron(OnlineClassifier):
         (1.414214, True)
         """
         certificate = self.certificate_
-        if certificate.kind != "mistake bound":
+        is_bounded = certificate.kind == "mistake bound"
+        run = Run.of(certificate.witness) if is_bounded else vars(self).get("_open_run")
+        if run is None:
             return certificate
         rows, target, weights = certificate.read(X, y, sample_weight)
         best = certify_mistakes(
             *(rows, np.asarray(target, dtype=np.float64), weights, self._class_weights),
             *(certificate.coef, certificate.intercept, certificate.fit_intercept),
-            *(Run.of(certificate.witness), widest_plane),
+            *(run, widest_plane),
         )
         return replace(best, reading=certificate.reading)
 

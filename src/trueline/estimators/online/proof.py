@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.mistakes import Run, certify_mistakes
+from trueline.certificates.special.mistakes import Run, certify_mistakes, open_mistakes
 from trueline.estimators.shared.classifier import encode_declared, signs_of
 from trueline.estimators.shared.parameters import settings_of
 from trueline.estimators.shared.report import Certified
@@ -43,6 +44,8 @@ class OnlineProof(_Host):
 
     def _remember(self, rows: Rows, run: Run | None = None) -> None:
         """Keep the rows until the certificate is asked for."""
+        for name in ("_open_run", "_unbounded"):
+            self.__dict__.pop(name, None)
         self._certificate: Certificate | _Pending = _Pending(rows, run)
         self._mark_fitted()
 
@@ -71,7 +74,12 @@ class OnlineProof(_Host):
                 "errors on. certify(X, y) gives a certificate about rows of your choice."
             )
         if isinstance(self._certificate, _Pending):
-            self._certificate = self._certify(*self._certificate)
+            rows, run = self._certificate
+            self._certificate = self._certify(rows, run)
+            if run is not None and self._certificate.kind != "mistake bound":
+                given, k = self._targets(rows), self._certificate.coef.shape[1]
+                self._open_run = run
+                self._unbounded = open_mistakes(*given, self._class_weights, k, run)
         W, b = self._coefficients()
         return replace(self._certificate, coef=W, intercept=b, reading=self._verified_data)
 
@@ -97,11 +105,14 @@ class OnlineProof(_Host):
 
     def _certify(self, rows: Rows, run: Run | None) -> Certificate:
         W, b = self._coefficients()
-        single = W.shape[1] == 1
-        target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
-        weights = None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
         separate = not self._constant_column() and bool(self.fit_intercept)  # type: ignore[attr-defined]
-        return certify_mistakes(rows.X, target, weights, self._class_weights, W, b, separate, run)
+        return certify_mistakes(*self._targets(rows), self._class_weights, W, b, separate, run)
+
+    def _targets(self, rows: Rows) -> tuple[Any, Array, Array | None]:
+        """Rows, signs or classes, and weights, as the certificate has them."""
+        single = len(self.intercept_) == 1
+        target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
+        return rows.X, target, None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
 
     def _coefficients(self) -> tuple[Array, Array]:
         """Weights of shape (d, k) and intercepts (k,), as the certificate has them."""
@@ -130,7 +141,7 @@ class OnlineProof(_Host):
         """Before saving: work out what is pending, drop what is found again."""
         if "_certificate" in self.__dict__:
             _ = self.certificate_
-        for name in ("_row_state", "_seeds_of"):
+        for name in ("_row_state", "_seeds_of", "_open_run"):
             self.__dict__.pop(name, None)
 
     def _lines_planned(self, X: Any, y: Any) -> list[str]:
@@ -152,16 +163,30 @@ class OnlineProof(_Host):
             f"learned    {counted(int(tally[:, 2].sum()), 'update')}, "
             f"{counted(int(tally[:, 3].sum()), 'mistake')}",
         ]
-        return lines + (lines_of_errors(self.certificate_) if "_certificate" in vars(self) else [])
+        if "_certificate" not in vars(self):
+            return lines
+        certificate = self.certificate_
+        return lines + lines_of_errors(certificate, vars(self).get("_unbounded", ()))
 
 
-def lines_of_errors(certificate: Certificate) -> list[str]:
-    """The errors that were counted, the bound on the updates if there is one, and the proof."""
+def lines_of_errors(
+    certificate: Certificate, unbounded: Sequence[tuple[int, float]] = ()
+) -> list[str]:
+    """The errors that were counted, the bound on the updates if there is one, and the proof.
+
+    Of a run that found no separator, what would bound its updates: see ``open_mistakes``.
+    """
     w = certificate.witness
     bounds = [
         f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
         f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})"
         for r, bound in enumerate(np.atleast_1d(w.get("bound", [])))
+    ]
+    bounds += [
+        f"bound      {made} updates so far; if a separator has margin gamma, at most {scale:.6g} / "
+        f"gamma^2 - {made} more, so that gamma <= {np.sqrt(scale / made):.4g}"
+        for made, scale in unbounded
+        if made
     ]
     errors = f"errors     {certificate.objective:.10g} of the training rows (weighted)"
     return [errors, *bounds, f"proof      {certificate.statement}"]

@@ -17,12 +17,16 @@ from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegre
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
-from trueline.problem import Problem
+from trueline.planner import execute, make_plan
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Options
+from trueline.solvers.base import Monitor, Options
 from trueline.solvers.registry import SOLVERS
 
 Array = NDArray[np.float64]
+
+# Products that take some milliseconds: up to so many the rank is worked out after every solver.
+_QUICK = 1e7
 
 _SOLVERS = {
     "auto",
@@ -76,7 +80,8 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     certificate_ : Certificate
         How far from the optimum the coefficients can be at most, with a proof.
     rank_ : int
-        Rank of the (centred) design.
+        Rank of the (centred) design. An iterative solver does without it: there it is worked out
+        for up to 1e7 products n d^2, and not set beyond.
     singular_ : array of shape (min(n, d),)
         Its singular values.
     null_space_ : array of shape (d, d - rank)
@@ -125,6 +130,12 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
         return Options(tol=self.tol**2)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
+        d = problem.n_features
+        is_known = solution.rank is not None or isinstance(problem, MomentsProblem)
+        if not (is_known or self.positive or np.prod(problem.design.shape) * d > _QUICK):
+            # Iterative solvers do without it: the factorisation of the rows tells.
+            direct = execute(problem, make_plan(problem, "qr"), Options(), Monitor())
+            solution.rank, solution.row_space = direct.rank, direct.row_space
         super()._keep_of(problem, solution)
         self._singular = solution.singular_values
 

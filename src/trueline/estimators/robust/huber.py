@@ -15,6 +15,7 @@ from trueline.certificates.special.concomitant import certify_concomitant, colum
 from trueline.design import as_design
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.columns import ColumnRank
+from trueline.estimators.shared.objective import Objective
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber
@@ -160,6 +161,30 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
             certificate.witness["dual"][:, 0],
             *column_sizes(problem),
         )
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+        """The function that the fit has minimised, at the scale that was found.
+
+        sigma H(r / sigma) is Huber's loss of r with threshold epsilon sigma, times 2 / sigma.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        objective : Objective
+        """
+        found = super().objective(X, y, sample_weight, **data)
+        if not self.scale_ > 0:
+            raise ValueError("The scale is zero: there, 2 epsilon |r| takes the place of the loss.")
+        parts, scale = found.problem, self.scale_
+        weights = np.ones(parts.n_samples) if parts.weights is None else parts.weights
+        loss = Huber(float(self.epsilon) * scale)
+        problem = replace(parts, loss=loss, weights=2.0 / scale * weights)
+        return replace(found, problem=problem, constant=scale * parts.total_weight)
 
     @property
     def certificate_(self) -> Certificate:

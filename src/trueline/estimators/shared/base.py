@@ -25,7 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
-from trueline.design import as_design
+from trueline.design import as_design, as_suitable_design
+from trueline.estimators.shared.objective import Objective, objective_of
 from trueline.estimators.shared.parameters import chosen_by, marked, tied, validate_changed
 from trueline.estimators.shared.precision import (
     certify_rounded,
@@ -463,6 +464,31 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
         return W, b
 
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+        """The function that the fit has minimised, to be called at any coefficients.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+        **data
+            What else ``fit`` takes of the rows: ``offset`` and ``exposure`` of some models.
+
+        Returns
+        -------
+        objective : Objective
+            ``objective(coef, intercept)`` is its value, in the units of
+            ``certificate_.objective``; it has ``gradient``, ``loss`` and ``penalty`` of the same
+            arguments, and prints as its formula.
+        """
+        check_is_fitted(self)
+        return objective_of(self, X, y, sample_weight, **data)
+
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        """Derivatives by ``coef_`` and ``intercept_``, from those by the problem's variables."""
+        return G, g
+
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the data that were fitted.
 
@@ -570,4 +596,5 @@ def build_problem(
 ) -> Problem:
     """A problem from validated arrays."""
     loss.check_target(Y)
-    return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
+    design = as_design(X) if "quadratic" in loss.capabilities else as_suitable_design(X)
+    return Problem(design, Y, loss, penalty, fit_intercept, weights)

@@ -127,6 +127,22 @@ def signs_of(codes: Codes) -> Array:
     return np.where(codes == 1, 1.0, -1.0)
 
 
+def chosen_by_scores(scores: Array, sign_of_zero: int = 0) -> Codes:
+    """The class that scores choose: of two by the sign of one score, of more by the highest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.shared.classifier import chosen_by_scores
+    >>> scores = np.array([-2.0, 0.0, 3.0])
+    >>> chosen_by_scores(scores).tolist(), chosen_by_scores(scores, sign_of_zero=1).tolist()
+    ([0, 0, 1], [0, 1, 1])
+    """
+    if scores.ndim > 1:
+        return scores.argmax(axis=1)
+    return (scores >= 0 if sign_of_zero > 0 else scores > 0).astype(np.intp)
+
+
 def class_signs(codes: Codes, count: int) -> Array:
     """+1 for the class of each row and -1 for the others; of two classes the second alone."""
     signs = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
@@ -392,6 +408,13 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- what is known afterwards ---------------------------------------------------------------
 
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        if not self._lacks_classes:
+            return G, g
+        every = np.zeros((len(G), len(self.classes_))), np.zeros(len(self.classes_))
+        every[0][:, self._present], every[1][self._present] = G, g
+        return every
+
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
         weights = None
@@ -432,6 +455,4 @@ class LinearClassifierBase(ClassifierMixin, Host):
         -------
         y : array of shape (n,)
         """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        return self.classes_[chosen_by_scores(self.decision_function(X))]

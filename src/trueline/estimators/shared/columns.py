@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.design import AugmentedDesign, Design, as_design
+from trueline.design import AugmentedDesign, Design, as_suitable_design
 from trueline.estimators.shared.base import Host
 from trueline.solution import Solution
 from trueline.solvers import orthogonal_complement
@@ -51,7 +51,7 @@ class ColumnRank(Host):
 
 def with_constant(X: Any, size: float) -> Design:
     """The design of [X, size 1], without a copy of X."""
-    return AugmentedDesign(as_design(X), float(size))
+    return AugmentedDesign(as_suitable_design(X), float(size))
 
 
 def with_constant_column(X: Any, size: float) -> Any:
@@ -95,6 +95,10 @@ class ConstantColumn(Host):
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
         return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
+
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        G, g = (G[:-1], G[-1] / self.intercept_scaling) if self._penalises_intercept else (G, g)
+        return super()._gradient_of_given(G, g)
 
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, where the certificate is about it."""

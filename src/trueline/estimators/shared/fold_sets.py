@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.design import Design, as_design
+from trueline.design import Design, as_design, as_suitable_design
 from trueline.estimators.shared.precision import exponents_of
 from trueline.guard import Verdict, verdict_of
 from trueline.moments import SharedMoments
@@ -113,7 +113,10 @@ def solve_folds(
     shared : SharedMoments, optional
         Of these rows.
     """
-    design = as_design(X) if shared is None else shared.design
+    if shared is not None:
+        design = shared.design
+    else:
+        design = as_design(X) if classes is None else as_suitable_design(X)
     stated: list[_Stated] = []
     for fold in weights:
         for number, model in enumerate(models):

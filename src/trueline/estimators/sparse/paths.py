@@ -51,7 +51,7 @@ def said_of(X: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, repr=False)
 class RegularizationPath(Readable):
-    """The solutions of the lasso or the elastic net over a grid of strengths.
+    """The solutions of lasso, elastic net or ridge regression over a grid of strengths.
 
     Made by :func:`regularization_path`.
 
@@ -213,7 +213,7 @@ def regularization_path(
     *,
     l1_ratio: float = 1.0,
     alphas: Any = 100,
-    eps: float = 1e-3,
+    eps: float | None = None,
     fit_intercept: bool = True,
     sample_weight: Any = None,
     positive: bool = False,
@@ -221,7 +221,7 @@ def regularization_path(
     bounds: Any = None,
     tol: float = 1e-6,
 ) -> RegularizationPath:
-    """The solutions of the lasso or the elastic net over a grid of strengths.
+    """The solutions of lasso, elastic net or ridge regression over a grid of strengths.
 
     For each alpha, minimises over w and b, with S the sum of the weights::
 
@@ -233,11 +233,13 @@ def regularization_path(
     X : array-like or sparse matrix of shape (n, d)
     y : array-like of shape (n,)
     l1_ratio : float, default=1.0
-        Above 0; 1 is the lasso.
+        1 is the lasso, 0 is ridge regression: ``Ridge(S alpha)``.
     alphas : int or array-like, default=100
         Their number, from the smallest strength at which nothing is selected down to ``eps`` times
-        that; or the strengths themselves.
-    eps : float, default=1e-3
+        that; or the strengths themselves. For the ridge the largest is 100 times the sum of the
+        variances of the columns, where less than 1% is left of every direction.
+    eps : float, optional
+        By default 1e-3, and 1e-6 for the ridge.
     fit_intercept : bool, default=True
     sample_weight : array-like of shape (n,), optional
     positive : bool, default=False
@@ -263,8 +265,8 @@ def regularization_path(
     weights = None
     if sample_weight is not None:
         weights = row_weights(sample_weight, X)
-    if not 0 < l1_ratio <= 1:
-        raise ValueError(f"l1_ratio must lie above 0 and not above 1, got {l1_ratio!r}.")
+    if not 0 <= l1_ratio <= 1:
+        raise ValueError(f"l1_ratio must lie between 0 and 1, got {l1_ratio!r}.")
     penalty = partial(
         elastic_net_penalty,
         l1_ratio=l1_ratio,
@@ -276,7 +278,11 @@ def regularization_path(
     Y = y.astype(np.float64)[:, None]
     problem = Problem(as_design(X), Y, Squared(), penalty(1.0), fit_intercept, weights)
     with said_of(X):
-        top = largest_strength(problem, penalty) / problem.total_weight
+        if l1_ratio > 0:
+            top = largest_strength(problem, penalty) / problem.total_weight
+        else:
+            top = _HEAVY * _spread(problem)
+        eps = eps if eps is not None else _REACH if l1_ratio > 0 else _RIDGE_REACH
         grid = strengths(alphas, top, eps)
         found = _follow(problem, penalty, grid, tol)
     done = found.coefs.shape[2]
@@ -286,6 +292,19 @@ def regularization_path(
         )
     warn_of_gaps("regularization_path", "strengths", found.verdicts)
     return _described(problem, penalty, grid[:done], found, l1_ratio, names)
+
+
+# The ends of the grids: the smallest over the largest strength.
+_REACH, _RIDGE_REACH = 1e-3, 1e-6
+# The largest strength of a ridge path, in units of what no direction varies more than.
+_HEAVY = 100.0
+
+
+def _spread(problem: Problem) -> float:
+    """The sum of the variances of the columns (of their squares, without an intercept)."""
+    mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
+    squares = problem.design.column_squares(problem.weights, mean)
+    return float(squares.sum()) / problem.total_weight
 
 
 class _Found(NamedTuple):

@@ -6,13 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from trueline.design import as_design
+from trueline.design import as_suitable_design
 from trueline.estimators.classification.separability import solve_hard_margin
 from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
+from trueline.estimators.shared.classifier import (
+    LinearClassifierBase,
+    SparseCoefficients,
+    encode_declared,
+)
 from trueline.estimators.shared.columns import ConstantColumn, require_price
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
@@ -90,6 +95,11 @@ class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, Linear
     intercept_ : array of shape (1,) or (k,)
     support_ : array of int
         Rows on or inside a margin: only these matter for the answer.
+    support_vectors_ : array or sparse matrix of shape (m, d)
+        These rows; for the hard margin, ``C=np.inf``.
+    dual_coef_ : array of shape (1, m) or (k, m)
+        For the hard margin: their multipliers a_i >= 0 times y_i, so that ``coef_`` is
+        ``dual_coef_ @ support_vectors_`` and sum_i a_i = ||w||^2.
     margin_ : array of shape (1,) or (k,)
         The distance 1 / ||w|| of the margins from the boundary.
     certificate_ : Certificate
@@ -251,6 +261,24 @@ class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, Linear
         self.support_ = np.flatnonzero((margins <= reach).any(axis=1))
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
+        for name in ("dual_coef_", "support_vectors_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if np.isinf(self.C):
+            # The nearest points of both hulls are mixtures with these shares; sum a = ||w||^2.
+            shares = self._resolved_certificate().witness["shares"]
+            a = shares * (self.coef_**2).sum(axis=1) / shares.sum(axis=0)
+            self.dual_coef_ = (problem.target * a)[self.support_].T
+
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        weights = self._weights(sample_weight, X)
+        if weights is not None or self.class_weight is not None:
+            codes = encode_declared(y, self.classes_)
+            weights = self._with_class_weights(self.classes_, codes, weights)
+            if weights is not None:  # rows without weight were left out of the problem
+                self.support_ = np.flatnonzero(weights)[self.support_]
+        if hasattr(self, "dual_coef_"):
+            rows = X.tocsr() if sp.issparse(X) else X
+            self.support_vectors_ = rows[self.support_]
 
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
@@ -269,6 +297,11 @@ class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, Linear
         if self._is_pair:  # the scores of all classes add up to zero
             return np.hstack([-W, W]) / 2, np.concatenate([-b, b]) / 2
         return W, b
+
+    def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
+        if self._is_pair:
+            G, g = (G[:, 1:] - G[:, :1]) / 2, (g[1:] - g[:1]) / 2
+        return super()._gradient_of_given(G, g)
 
 
 @parameters()
@@ -344,7 +377,7 @@ class LinearSVR(ConstantColumn, SingleTarget, LinearRegressorBase, LinearEstimat
     solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        design = self._with_constant(X) if self.fit_intercept else as_design(X)
+        design = self._with_constant(X) if self.fit_intercept else as_suitable_design(X)
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))

@@ -222,7 +222,9 @@ def factor_rows(
     own = np.zeros(min(n, d))
     values = singular_values(own_units)[: len(own)]
     own[: len(values)] = values
-    left_out = 8 * tolerance * float(np.sqrt(d)) * growth if rank < d else 0.0
+    # Columns that do not vary are left out without an error.
+    is_complete = rank + len(flat) - len(held) >= d
+    left_out = 0.0 if is_complete else 8 * tolerance * float(np.sqrt(d)) * growth
     return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, steps, space, is_least)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_dual
 from trueline.design import StandardizedDesign
-from trueline.losses import Loss
+from trueline.losses.smoothed import Smoothed as SmoothLoss
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Iteration, Monitor, Options, Progress, Solver, run
@@ -96,39 +96,6 @@ class Smoothed(Solver):
         )
 
 
-def smooth_derivative(loss: Loss, y: Array, z: Array, delta: float) -> Array:
-    """l_delta'(z): each kink is a ramp from the slope on its left to that on its right.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueline.losses import Absolute
-    >>> from trueline.solvers.piecewise_linear.smoothed import smooth_derivative
-    >>> smooth_derivative(Absolute(), np.zeros(3), np.array([-1.0, 0.05, 0.2]), 0.1)
-    array([-1. ,  0.5,  1. ])
-    """
-    left = loss.first_slopes(np.broadcast_to(y, z.shape))
-    u = left.copy()
-    for kink, jump in zip(loss.kinks, loss.jumps, strict=True):
-        u = u + np.clip((z - y - kink) / delta, left, left + jump) - left
-        left = left + jump
-    return u
-
-
-def _smooth_value(loss: Loss, y: Array, z: Array, delta: float) -> tuple[Array, Array]:
-    """l_delta(z) up to a constant per row, and its second derivative: each kink adds its ramp."""
-    left = loss.first_slopes(np.broadcast_to(y, z.shape))
-    r = z - y
-    value, curvature = left * r, np.zeros_like(z)
-    for kink, jump in zip(loss.kinks, loss.jumps, strict=True):
-        t = (r - kink) / delta
-        c = np.clip(t, left, left + jump)
-        value += delta * ((c - left) * t - 0.5 * (c - left) * (c + left))
-        curvature += (t > left) & (t < left + jump)
-        left = left + jump
-    return value, curvature / delta
-
-
 class _OneTarget(SmoothFunction):
     """The smooth objective of one target, in standardised columns and the level."""
 
@@ -136,7 +103,7 @@ class _OneTarget(SmoothFunction):
         self.iteration, self.target, self.delta = iteration, target, iteration.delta
         problem = iteration.problem
         self.y = problem.target[:, [target]]
-        self.loss = problem.loss.of_target(target)
+        self.loss = SmoothLoss(problem.loss.of_target(target), self.delta)
         self.bend = np.zeros(iteration.size)
         self.bend[: len(iteration.kept)] = iteration.bend[iteration.kept, target]
 
@@ -147,14 +114,14 @@ class _OneTarget(SmoothFunction):
 
     def value(self, v: Array) -> tuple[float, float]:
         problem = self.iteration.problem
-        losses = problem.weigh(_smooth_value(self.loss, self.y, self._scores(v), self.delta)[0])
+        losses = problem.weigh(self.loss.value(self.y, self._scores(v)))
         penalty = 0.5 * float(self.bend @ v**2)
         return float(losses.sum()) + penalty, float(np.abs(losses).sum()) + penalty
 
     def derivatives(self, v: Array) -> tuple[Array, Array]:
         problem, z = self.iteration.problem, self._scores(v)
-        u = problem.weigh(smooth_derivative(self.loss, self.y, z, self.delta))
-        curvature = problem.weigh(_smooth_value(self.loss, self.y, z, self.delta)[1])[:, 0]
+        u = problem.weigh(self.loss.gradient(self.y, z))
+        curvature = problem.weigh(self.loss.curvature(self.y, z))[:, 0]
         H, g = np.diag(self.bend), self.bend * v
         for rows, A in self.iteration.blocks():
             on_ramp = np.flatnonzero(curvature[rows])
@@ -237,7 +204,7 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         self.V, self.level = self.unpacked(np.stack([point.v for point in self.points], axis=1))
         z = self.scores(self.V, self.level)
-        self.u = smooth_derivative(self.problem.loss, self.problem.target, z, self.delta)
+        self.u = SmoothLoss(self.problem.loss, self.delta).gradient(self.problem.target, z)
         self._publish()
         self.certificate = certify_dual(self.problem, self.coef, self.intercept, self._dual_point())
         self.gap = self.certificate.gap

@@ -1,0 +1,51 @@
+"""What fits claim of hard data, the checker must be able to prove; and they must claim enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trueline import LogisticRegression, PoissonRegressor, QuantileRegressor
+
+
+def test_absolute_values_alone_may_hold_coefficients_better_than_squares():
+    """Columns of very different sizes: slopes beyond the strength, of coefficients near zero."""
+    columns = [
+        [2.2e3, -1.6e3, -2.7e1, 1.6e3],
+        [-9.7e8, 2.7e8, 2.0e7, 1.6e9],
+        [-8.2e5, -8.0e4, 1.6e5, -1.3e5],
+        [1.7e8, 8.8e10, 1.0e12, -7.5e9],
+    ]
+    X, y, weight = np.transpose(columns), [0, 0, 1, 1], np.array([0.21, 0.24, 0.12, 0.025])
+    model = LogisticRegression(C=0.45, l1_ratio=0.5, solver="saga", max_iter=10_000)
+    model.fit(X, y, sample_weight=weight)
+    assert model.verify(X, y, weight)
+
+
+def test_quantiles_of_near_copies_have_no_gap_to_speak_of():
+    """As many columns as rows, one of them nearly a multiple of another, all far from zero.
+
+    Who fits no worse has residuals that are no larger: that bounds what a rest of V may hide.
+    """
+    bits = ["11101", "11110", "01001", "00111", "10101", "01001", "00010"]
+    ones = np.array([[int(bit) for bit in row] for row in bits], dtype=float)
+    copy = [49.999962, 50.500011, 49.999969, 50.500099, 50.0, 50.000053, 50.500061]
+    X = np.column_stack([100.0 + ones, np.full(7, -7e5), copy]).astype(np.float32)
+    y = np.array([0.301, 2.235, -1.896, -0.159, 0.153, -1.876, -0.284])
+    weight = np.array([1.275, 1.0, 0.761, 0.462, 2.878, 0.319, 1.82])
+    model = QuantileRegressor(alpha=0.0).fit(X, y, sample_weight=weight)
+    constant = min(0.5 * weight @ np.abs(y - level) for level in y)
+    assert model.certificate_.gap <= 1e-7 * constant
+    assert model.verify(X, y, weight)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_perfect_fit_of_counts_proves_itself(dtype):
+    """No deviance is negative: an objective of zero is the least there is."""
+    X = np.array([[388.0, 404.0], [408.0, 404.0], [408.0, 416.0], [416.0, 400.0]])
+    X = np.hstack([np.zeros((4, 2)), np.full((4, 1), 0.1), np.zeros((4, 1)), X]).astype(dtype)
+    y, weight = np.array([1.0, 1.0, 0.0, 1.0]), np.array([1.8, 1.0, 0.0, 2.2])
+    model = PoissonRegressor(alpha=1e-6).fit(X, y, sample_weight=weight)
+    certificate = model.certificate_
+    assert certificate.gap <= certificate.objective + 4 * certificate.objective_rounding + 1e-280
+    assert model.verify(X, y, weight)
