@@ -254,7 +254,7 @@ def loss_properties() -> str:
         return [repr(loss), formula, *("yes" if v else "no" for v in answers), *shown]
 
     listed = [kind() for kind in losses.LOSSES.values()]
-    listed += [losses.Softmax(), losses.CrammerSinger(), losses.ZeroOne()]
+    listed += [losses.PerceptronLoss(), losses.Softmax(), losses.CrammerSinger(), losses.ZeroOne()]
     header = ["loss", "formula", "convex", "strictly", "differentiable", "Lipschitz", "factor"]
     return table(header, [row(loss) for loss in listed])
 

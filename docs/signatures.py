@@ -15,18 +15,23 @@ __all__ = ["REASONS", "Difference", "found", "namesakes"]
 
 _PLAN = "scikit-learn's names are understood; the function that is minimised decides the answer"
 _ONLINE = "variants of the textbooks; the default is scikit-learn's algorithm"
+_STEPS = "where gradient descent begins and how long its steps are, for the solvers of textbooks"
 _EXPOSURE = "time or people at risk of each row; by keyword only"
 _WEIGHTS = "scikit-learn has them for its other online learners"
 
 #: Why a parameter of a class, or of a method ("fit: offset"), differs.
 REASONS: dict[str, str] = {
+    "batch_size": _STEPS,
     "bias": _ONLINE,
     "bounds": "limits of single coefficients",
     "code": "other books of codes; the default is scikit-learn's",
     "coupling": "how probabilities of pairs become those of classes (``predict_proba``)",
     "decoding": "other distances of codes; the default is scikit-learn's",
+    "eta0": _STEPS,
     "feature_weights": "a factor for the penalty of each coefficient",
+    "fit: coef_init": _STEPS,
     "fit: exposure": _EXPOSURE,
+    "fit: intercept_init": _STEPS,
     "fit: offset": _EXPOSURE,
     "fit: sample_weight": _WEIGHTS,
     "intercept_step": _ONLINE,
@@ -40,8 +45,11 @@ REASONS: dict[str, str] = {
     "predict: offset": _EXPOSURE,
     "record_updates": "keeps the mistakes, for plots and proofs",
     "rule": "the largest strength within a standard error of the best",
+    "sample_y: noise": "functions without the noise of the kernel; by keyword only",
     "score: exposure": _EXPOSURE,
     "score: offset": _EXPOSURE,
+    "schedule": _STEPS,
+    "sign_of_zero": _ONLINE,
     "smoothing": 'how far kinks are rounded, for ``solver="smoothed"``',
     "solver": _PLAN,
     "trace": "keeps objective and gap of every iteration",

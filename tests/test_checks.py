@@ -105,6 +105,7 @@ BROKEN_LOSSES = [
         Squared,
         {"derivatives": lambda s, y, z: (z - y, 1.001 * np.ones_like(z - y))},
     ),
+    ("value is never negative", Squared, {"value": lambda s, y, z: 0.5 * (z - y) ** 2 - 1.0}),
     ("value is convex", Huber, {"value": lambda s, y, z: np.sqrt(np.abs(z - y))}),
     ("value is convex", Squared, {"value": lambda s, y, z: -0.5 * (z - y) ** 2}),
     (

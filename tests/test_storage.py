@@ -1,4 +1,4 @@
-"""A matrix is stored as its numbers suggest: dense dummies as sparse, few numbers as dense."""
+"""Dense dummies are stored as sparse rows, small sparse data as a dense array."""
 
 import numpy as np
 import pytest

@@ -65,3 +65,34 @@ def test_traces_do_not_share_their_records():
     first, second = Trace(enabled=True), Trace(enabled=True)
     first.record(gap=1.0)
     assert len(second) == 0
+
+
+@pytest.mark.parametrize("count", [1, 5, 1000, 1001, 1002, 4321])
+def test_many_weights_are_thinned_evenly_and_end_with_the_last(count):
+    trace = Trace(enabled=True)
+    for t in range(count):
+        trace.keep(t, np.array([[float(t)], [2.0 * t]]), np.array([-float(t)]))
+    at = trace.at
+    assert len(at) <= 1001
+    assert at[0] == 0
+    assert at[-1] == count - 1
+    assert len(set(np.diff(at[:-1]))) <= 1  # all steps but the last one are alike
+    assert_array_equal(trace.coef, np.column_stack([at, 2 * at]))
+    assert_array_equal(trace.intercept, -at)
+
+
+def test_weights_of_several_targets_have_a_row_each():
+    trace = Trace(enabled=True)
+    trace.keep(0, np.arange(6.0).reshape(2, 3), np.zeros(3))
+    assert trace.coef.tolist() == [[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]]
+    assert trace.intercept.shape == (1, 3)
+
+
+def test_weights_are_copied_and_only_kept_when_asked_for():
+    trace, W = Trace(enabled=True), np.ones((2, 1))
+    trace.keep(0, W, np.zeros(1))
+    W += 1
+    assert trace.coef.tolist() == [[1.0, 1.0]]
+    quiet = Trace()
+    quiet.keep(0, W, np.zeros(1))
+    assert quiet.points == []

@@ -100,6 +100,7 @@ _HOMES = {
     "logistic_path": "trueline.estimators.classification.logistic_path",
     "maximum_margin": "trueline.estimators.classification.separability",
     "nested_cross_validate": "trueline.evaluation.cross_validation",
+    "open": "trueline.streams",
     "pseudo_inverse": "trueline.solvers.least_squares.pseudo_inverse",
     "regularization_path": "trueline.estimators.sparse.paths",
     "save": "trueline.persistence",

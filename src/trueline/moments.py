@@ -359,8 +359,8 @@ def _shift(design: Design) -> Array | None:
     n = design.shape[0]
     if n <= _LOOK_ROWS or design.nonzeros <= _LOOK_ALL:
         look = next(design.blocks(n))[1]
-    else:  # rows from all over: the first ones of sorted or padded data are not like the others
-        look = design.take(np.linspace(0, n - 1, _LOOK_ROWS).astype(np.intp)).toarray()
+    else:
+        look = design.glance(_LOOK_ROWS)
     mean = np.add.reduce(look, axis=0) / len(look)
     square = np.einsum("ij,ij->j", look, look) / len(look)
     # abs(mean) > c spread, as spread^2 = square - mean^2.

@@ -123,6 +123,54 @@ class Plan(Readable):
         return [f"{'' if i else 'considered':<11}{line}" for i, line in enumerate(lines)]
 
 
+def multiplications(n: int, d: int, k: int = 1) -> dict[str, float]:
+    """What the steps of the normal equations cost, and one step of gradient descent.
+
+    Parameters
+    ----------
+    n, d, k : int
+        Rows, columns, targets.
+
+    Examples
+    --------
+    >>> from trueline.plan import multiplications
+    >>> multiplications(n=100, d=3)
+    {"X'X": 900.0, "X'y": 300.0, 'factor': 9.0, 'solve': 9.0, 'descent': 600.0}
+    """
+    return {
+        "X'X": float(n * d**2),
+        "X'y": float(n * d * k),
+        "factor": d**3 / 3,
+        "solve": float(d**2 * k),
+        "descent": float(2 * n * d * k),  # X w, then X' of the residuals
+    }
+
+
+def normal_equations_by_hand(facts: Facts) -> list[str]:
+    """The steps as a lecture counts them, for dense rows, and where gradient descent costs less."""
+    count = multiplications(facts.n, facts.d, facts.k)
+    whole = sum(cost for step, cost in count.items() if step != "descent")
+    few = int(whole / count["descent"]) if facts.d else 0
+    k = " k" if facts.k > 1 else ""
+    cross = f"{counted(few, 'step')} or fewer are" if few != 1 else "a single step is"
+    last = f"gradient descent costs less where {cross} enough"
+    if few == 0:
+        last = "the equations cost less than a single step of it"
+    if facts.unpenalised and facts.n < facts.d + facts.fit_intercept:
+        last += "; with so few rows X'X has no inverse"
+    said = {"X'X": "n d^2", "X'y": f"n d{k}", "factor": "d^3/3", "solve": f"d^2{k}"}
+    steps = [f"{step}: {said[step]} = {_whole(count[step])}" for step in said]
+    return [
+        f"normal equations, in multiplications: {',  '.join(steps)}",
+        f"{_whole(whole)} in all; a step of gradient descent takes 2 n d{k} = "
+        f"{_whole(count['descent'])}: {last}",
+    ]
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}" if 10 <= value < 1e7 else f"{value:.3g}"
+
+
 def _quantity(value: float, unit: str) -> str:
     """A number with an SI prefix, three digits."""
     if value == 0:

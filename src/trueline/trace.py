@@ -88,7 +88,8 @@ class Trace(Readable):
         if not self.records:
             return "Trace: nothing recorded (fit with trace=True)"
         columns = ", ".join(self.columns())
-        return f"Trace: {counted(len(self), 'record')} of {columns}; to_frame() has them all"
+        kept = f"; coef has the weights at {len(self.points)} of them" if self.points else ""
+        return f"Trace: {counted(len(self), 'record')} of {columns}; to_frame() has them all{kept}"
 
     def __len__(self) -> int:
         return len(self.records)

@@ -165,3 +165,11 @@ def test_a_column_of_ones_costs_an_ill_conditioned_proof_nothing(degree, weighte
     assert outcome
     assert not outcome.conditions
     assert model.coef_[0] == 0
+
+
+def test_rounding_of_means_far_from_zero_is_no_direction():
+    """Two rows about their mean depend on each other; each target has a strength of its own."""
+    X = np.array([[1.24999996e7, 1.99999994e8], [1.25000004e7, 1.99999992e8]])
+    Y, weight = np.array([[-2.1, -1.0, 1.8], [4.1, 3.0, 0.2]]), np.array([0.86, 2.86])
+    model = Ridge(alpha=np.array([1e-14, 1e3, 1e-300])).fit(X, Y, sample_weight=weight)
+    assert model.verify(X, Y, weight)

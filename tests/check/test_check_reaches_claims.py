@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueline import LogisticRegression, PoissonRegressor, QuantileRegressor
+from trueline import ElasticNet, Lasso, LogisticRegression, PoissonRegressor, QuantileRegressor
 
 
 def test_absolute_values_alone_may_hold_coefficients_better_than_squares():
@@ -49,3 +49,23 @@ def test_a_perfect_fit_of_counts_proves_itself(dtype):
     certificate = model.certificate_
     assert certificate.gap <= certificate.objective + 4 * certificate.objective_rounding + 1e-280
     assert model.verify(X, y, weight)
+
+
+@pytest.mark.parametrize("size", [1e15, 1e30, 1e60])
+def test_a_penalty_that_is_lost_in_rounding_holds_nothing(size):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(15, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=15)
+    model = ElasticNet().fit(X * size, y)
+    assert model.certificate_.gap <= 1e-7 * model.certificate_.objective
+    assert model.verify(X * size, y)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-120, 1e120, 1e200])
+def test_columns_whose_squares_vanish_give_no_answer_in_silence(size):
+    """Whichever solver takes over: squares that underflow would make the columns constant."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(15, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=15)
+    with pytest.raises(ValueError, match="power of ten"):
+        Lasso(alpha=0.1 * size).fit(X * size, y)

@@ -210,6 +210,7 @@ def test_an_unchanged_model_verifies_however_it_travels(fitted, name, tmp_path):
     assert model.verify(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:Perceptron stopped")
 def test_sparse_rows_are_compared_as_they_are():
     X, y = labelled()
     rows = sp.csr_matrix(X)

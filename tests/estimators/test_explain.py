@@ -138,9 +138,10 @@ def test_the_text_before_a_fit(rows):
     able = [row for row in table if row["seconds"] is not None]
     able.sort(key=lambda row: row["seconds"])
     assert lines[5].startswith("considered ")
-    assert [line[11:].split()[0] for line in lines[5:-1]] == [row["solver"] for row in able]
+    assert [line[11:].split()[0] for line in lines[5:-3]] == [row["solver"] for row in able]
     others = [row for row in table if row not in able]
-    assert lines[-1].endswith("for other losses or penalties: all=True")
+    assert lines[-3].endswith("for other losses or penalties: all=True")
+    assert lines[-2].startswith("by hand    normal equations")
     assert all("needs" in row["verdict"] for row in others)
     assert [row["solver"] for row in table] == list(SOLVERS)
 
@@ -561,3 +562,26 @@ def test_every_target_has_its_own_end_and_zero_is_none():
     exact = RidgeCV(alphas=[0.0, 1.0, 10.0], cv=3).fit(X, Y[:, 0])
     assert exact.alpha_ == 0.0
     assert "that were tried" not in str(exact.explain())
+
+
+def test_the_normal_equations_are_counted_as_in_a_lecture():
+    """n d^2 + n d + d^3/3 + d^2 by hand for n = 100, d = 6: 3600 + 600 + 72 + 36 = 4308."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 6)), rng.normal(size=100)
+    first, second = Ridge().explain(X, y).by_hand
+    for part in ("X'X: n d^2 = 3,600", "X'y: n d = 600", "factor: d^3/3 = 72", "solve: d^2 = 36"):
+        assert part in first
+    # A step is 2 n d = 1200: three of them are 3600, four are more than 4308.
+    assert second == (
+        "4,308 in all; a step of gradient descent takes 2 n d = 1,200: gradient descent costs "
+        "less where 3 steps or fewer are enough"
+    )
+    assert second in str(LinearRegression().explain(X, y))
+    two = LinearRegression().explain(X[:4], np.c_[y, y][:4]).by_hand
+    assert "X'y: n d k = 48" in two[0]
+    assert two[1].endswith("with so few rows X'X has no inverse")
+    one = Ridge().explain(X[:, :1], y).by_hand[1]
+    assert one.endswith("gradient descent costs less where a single step is enough")
+    # Elsewhere nobody solves these equations.
+    assert not Lasso().explain(X, y).by_hand
+    assert not Ridge().explain(sp.csr_array(X), y).by_hand

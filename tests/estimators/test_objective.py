@@ -120,6 +120,7 @@ def test_a_smoothed_fit_has_minimised_the_smooth_function(model, bound):
     # The smooth maximum is above the maximum, the smooth absolute error below.
     assert abs(objective() - model.certificate_.objective) <= bound
     assert "mu = 0.2" in str(objective)
+    assert f"{bound:.4g}" in str(model.explain())
 
 
 def test_rows_may_be_sparse_or_a_table_and_others_than_those_of_the_fit():

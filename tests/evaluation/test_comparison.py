@@ -1,5 +1,7 @@
 """Comparisons equal those written with ``GridSearchCV``, and say what they know."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,11 +10,14 @@ from scipy.stats import ttest_rel
 from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
+from trueline import compare
+from trueline.evaluation.candidates import known_candidates
 from trueline.evaluation.grid_fits import choose_fits, same_settings
 from trueline.evaluation.grid_search import evaluate_grid
 from trueline.evaluation.report import holm, paired_test
@@ -289,3 +294,66 @@ def test_scores_of_classes_as_numbers_are_those_of_their_values(scoring):
     ours = tl.compare(X, y, {"ridge": (tl.RidgeClassifier(), grid)}, cv=3, scoring=scoring)
     theirs = GridSearchCV(linear_model.RidgeClassifier(), grid, cv=3, scoring=scoring).fit(X, y)
     assert_allclose(ours.best.score, theirs.best_score_)
+
+
+#: What a lecture says of methods, by the names that compare knows.
+TOLD = {
+    "ridge": ("probabilistic", "1/2 (z - y)^2", "mean", "quadratic"),
+    "least absolute deviations": ("probabilistic", "|z - y|", "median", "duality"),
+    "maximum error": ("probabilistic", "|z - y|", "middle of the range", "maximum error"),
+    "linear SVR": (
+        "deterministic",
+        "max(0, |z - y| - epsilon)",
+        "centre, within a tube",
+        "duality",
+    ),
+    "hinge SVM": ("deterministic", "max(0, 1 - y_i z_i)", "class, by a score", "duality"),
+    "logistic, L2": (
+        "probabilistic",
+        "log(1 + exp(-y_i z_i))",
+        "probability of each class",
+        "tangent",
+    ),
+    "averaged perceptron": (
+        "deterministic",
+        "max(0, -y z), in passes over the rows",
+        "class, by a score",
+        "training errors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_methods_are_known_by_name_and_told_apart_as_in_a_lecture(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + rng.normal(size=40)
+    if name in known_candidates(True):
+        y = np.where(y > 0, "yes", "no")
+    comparison = compare(X, y, models=[name], cv=3, progress=False)
+    entry = comparison[name]
+    assert entry.method == TOLD[name]
+    assert entry.method.proof == entry.model.certificate_.kind
+    row = comparison.rows()[0]
+    assert (row["view"], row["loss"], row["estimates"], row["proof"]) == TOLD[name]
+    header, _, told = str(comparison.methods()).splitlines()
+    assert header.split() == ["model", "view", "loss", "estimates", "proof"]
+    assert told.startswith(name)
+
+
+def test_the_perceptron_family_is_known_and_not_compared_unless_it_is_named():
+    known = known_candidates(True)
+    family = [name for name in known if "perceptron" in name or name == "pocket"]
+    assert len(family) == 9
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the standard one stops early
+        found = compare(X, y, models=family, cv=3, progress=False)
+    assert len(found) == 9
+    assert {entry.method.view for entry in found.entries} == {"deterministic"}
+    usual = [entry.name for entry in compare(X, y, cv=3, progress=False).entries]
+    assert not set(usual) & set(family)
+    with pytest.raises(ValueError, match="averaged perceptron"):
+        compare(X, y, models=["percepton"], cv=3)

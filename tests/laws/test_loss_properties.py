@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trueline import Perceptron
+from trueline.checks import check_loss
 from trueline.losses import (
     Absolute,
     EpsilonInsensitive,
@@ -15,6 +17,7 @@ from trueline.losses import (
     Huber,
     Logistic,
     Loss,
+    PerceptronLoss,
     Poisson,
     Quantile,
     Softmax,
@@ -26,6 +29,7 @@ from trueline.losses import (
 )
 
 MARGINS = [Hinge(), SquaredHinge(), Logistic(), Hinge(positive=3.0), SquaredHinge(positive=0.5)]
+MARGINS += [PerceptronLoss()]
 RESIDUALS = [
     Squared(),
     Absolute(),
@@ -95,7 +99,8 @@ def test_the_lipschitz_constant_is_the_steepest_slope(loss):
 def test_the_least_multiple_that_is_above_the_mistakes(loss):
     on_wrong_side = np.concatenate([curve(loss, y, -y * GRID[GRID >= 0]) for y in (-1.0, 1.0)])
     # c l >= 1 for all mistakes, with the least such c: 1 / min l.
-    assert loss.properties.mistake_factor == 1 / on_wrong_side.min()
+    with np.errstate(divide="ignore"):
+        assert loss.properties.mistake_factor == 1 / on_wrong_side.min()
 
 
 def test_of_several_classes_a_tie_is_the_least_mistake():
@@ -108,3 +113,29 @@ def test_of_several_classes_a_tie_is_the_least_mistake():
 @pytest.mark.parametrize("loss", RESIDUALS, ids=named)
 def test_losses_of_residuals_know_no_mistakes(loss):
     assert loss.properties.mistake_factor == np.inf
+
+
+def test_the_perceptron_loss_obeys_the_laws_of_losses():
+    assert check_loss(PerceptronLoss())
+
+
+def test_the_subgradient_of_the_perceptron_loss_is_the_perceptron():
+    random = np.random.default_rng(0)
+    X, y = random.integers(-3, 4, (30, 2)).astype(float), np.where(np.arange(30) % 3, 1.0, -1.0)
+    model = Perceptron(shuffle=False, max_iter=2, tol=None, eta0=0.5).fit(X, y)
+    w, b, loss = np.zeros(2), 0.0, PerceptronLoss()
+    for i in [*range(30), *range(30)]:
+        u = loss.gradient(y[i : i + 1], X[i : i + 1] @ w + b)[0]
+        w, b = w - 0.5 * u * X[i], b - 0.5 * u
+    np.testing.assert_array_equal(model.coef_[0], w)
+    assert model.intercept_[0] == b
+
+
+def test_the_perceptron_loss_by_hand():
+    loss, y = PerceptronLoss(), np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    z = np.array([2.0, 0.0, -3.0, 4.0, -1.0])
+    assert loss.value(y, z).tolist() == [0.0, 0.0, 3.0, 4.0, 0.0]
+    assert loss.gradient(y, z).tolist() == [0.0, -1.0, -1.0, 1.0, 0.0]
+    own = loss.properties
+    assert (own.is_convex, own.is_strictly_convex, own.is_differentiable) == (True, False, False)
+    assert (own.lipschitz, own.mistake_factor) == (1.0, np.inf)

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
-from trueline import LinearSVR
+from trueline import LinearSVC, LinearSVR
 from trueline.design import AugmentedDesign, as_design
 from trueline.losses import (
     EpsilonInsensitive,
@@ -147,3 +148,21 @@ def test_rows_of_zeros_do_not_hold_up_the_proof():
     model = LinearSVR(fit_intercept=False, tol=1e-8, solver="dual_coordinate_descent").fit(X, y)
     assert model.certificate_.gap <= 1e-9
     assert model.verify(X, y)
+
+
+def test_the_answer_at_the_limit_is_no_passing_point_of_the_sweeps():
+    """Of long rows w sways from sweep to sweep; where they end early their mean is the answer."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 300), density=0.05, rng=rng, format="csr")
+    X.data = np.round(np.exp(rng.normal(2, 1.5, X.nnz))) + 1
+    y = X @ rng.standard_normal(300) + 200 * rng.standard_normal(400) > 0
+    model = LinearSVC(loss="hinge", max_iter=48, solver="dual_coordinate_descent")
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.verify(X, y)
+
+    def objective(t):
+        slack = np.maximum(0.0, 1 - np.where(y, t, -t) * model.decision_function(X))
+        return slack.sum() + 0.5 * t**2 * (np.sum(model.coef_**2) + model.intercept_[0] ** 2)
+
+    assert objective(1.0) <= min(objective(0.9), objective(1.1), objective(0.5))

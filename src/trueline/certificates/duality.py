@@ -369,6 +369,9 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     as a stretch has rows.
     """
     design, n, k = problem.design, problem.n_samples, weighted.shape[1]
+    if design.is_sequential:
+        parts = [weighted[rows].T @ (block - centre) for rows, block in design.blocks(STRETCH)]
+        return np.ascontiguousarray(np.moveaxis(np.array(parts), 0, -1)).sum(axis=-1).T
     sums = np.zeros((-(-n // STRETCH), k, len(centre)))
     # Compiled code is loaded where it pays.
     add = add_stretches if n * k * len(centre) > _COMPILED_WORK else _add_stretches

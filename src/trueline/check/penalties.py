@@ -62,9 +62,10 @@ class Penalty:
         # A strength below the rounding of q holds nothing that could be seen.
         return (self.linear <= 1e3 * error * (self.linear > 0)) & (self.curvature == 0) & falls
 
-    def is_inside(self, W: Array) -> Bools:
-        """Coefficients without a penalty that are on no bound."""
-        return (self.linear == 0) & (self.curvature == 0) & (W > self.low) & (W < self.high)
+    def is_inside(self, W: Array, error: Array) -> Bools:
+        """Coefficients on no bound without a penalty, or with one that the rounding of q hides."""
+        steep = self.linear + self.curvature * np.abs(W)
+        return (steep <= 1e3 * error * (steep > 0)) & (W > self.low) & (W < self.high)
 
     def admits(self, W: Array) -> bool:
         """Whether the coefficients are within the bounds."""
@@ -108,7 +109,7 @@ class Penalty:
         return np.asarray(room.min(axis=0, initial=1.0))
 
     def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
-        """x(W, q) at the worst q within its error, without the coefficients that are free."""
+        """x(W, q) at the worst q within its error, or at q = 0 for coefficients that are free."""
         l, a = self.linear, self.curvature
         norm, size = self._norm(q), self._norm(W)
         inside = norm <= l  # the minimiser is zero, where zero is allowed
@@ -134,7 +135,7 @@ class Penalty:
         span = np.where(stays, 0.0, self.high - self.low)
         further = np.minimum(np.where(a > 0, self._norm(error) / a, np.inf), span)
         uncertain = np.where(error > 0, error * (moved + further), 0.0)
-        total = np.where(free, l * share, terms + rounding + uncertain).sum()
+        total = np.where(free, l * share + 0.5 * a * W * W, terms + rounding + uncertain).sum()
         return float(total) * (1 + 1e-12) if not np.isnan(total) else np.inf
 
 

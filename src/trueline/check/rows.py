@@ -97,6 +97,8 @@ def as_targets(y: Any, n: int) -> Array:
 
 def as_matrix(X: Any, finite: bool = True) -> Any:
     """X as an array or CSR matrix of exact, finite doubles."""
+    if hasattr(X, "blocks"):
+        return X  # rows that are read block by block, and checked then
     if sp.issparse(X):
         matrix = sp.csr_array(X)
         return sp.csr_array(
@@ -159,14 +161,15 @@ class Rows:
         target = target.reshape(-1, 1) if target.ndim == 1 else target
         if target.ndim != 2 or len(target) != n:
             raise Refused(f"X has {n} rows, y the shape {target.shape}")
-        if not self.keep.all():
+        self._in_blocks, self._power = hasattr(X, "blocks"), x_power
+        if not self.keep.all() and not self._in_blocks:
             X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[self.keep]
-            target, s = target[self.keep], s[self.keep]
+        target, s = target[self.keep], s[self.keep]
         self.X, self.y, self.s = as_matrix(X, finite), as_doubles(target, "y"), s
-        self.n, self.d = self.X.shape
+        self.n, self.d = len(s), self.X.shape[1]
         self.k = self.y.shape[1]
         self.is_sparse = sp.issparse(self.X)
-        if x_power is not None:
+        if x_power is not None and not self._in_blocks:
             self.X = _scaled(self.X, x_power)
         if y_power is not None:
             self.y = _scaled(self.y, y_power)
@@ -184,9 +187,22 @@ class Rows:
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Consecutive blocks of rows, sparse if they are."""
+        if self._in_blocks:
+            yield from self._read_blocks()
+            return
         for start in range(0, self.n, ROWS):
             where = slice(start, min(start + ROWS, self.n))
             yield where, self.X[where]
+
+    def _read_blocks(self) -> Iterator[tuple[slice, Array]]:
+        start = 0
+        for where, block in self.X.blocks(ROWS):
+            part = as_doubles(block, "X")[self.keep[where]]
+            part = part if self._power is None else _scaled(part, self._power)
+            yield slice(start, start + len(part)), part
+            start += len(part)
+        if start != self.n:
+            raise Refused(f"X has {start} rows that count, y {self.n}")
 
     def varying_columns(self, intercept: bool) -> Indices:
         """Columns that are not zero, or with an intercept not constant."""
@@ -396,7 +412,9 @@ def independent_columns(
 
     ``constant`` allows combinations to be off by the same number in all rows.
     """
-    R = factor(Table(rows, centre, columns))
+    R = factor(Table(rows, centre, columns, constant))
+    if constant:  # what rounding of the centre leaves is no direction of its own
+        R = np.asarray(np.linalg.qr(np.roll(R, 1, axis=1), mode="r"))[1:, 1:]
     norms = sum((rows.s[w] @ block[:, columns] ** 2 for w, block in rows), np.zeros(len(columns)))
     kept = _independent(R, np.sqrt(norms))
     rest = np.setdiff1d(np.arange(len(columns)), kept)

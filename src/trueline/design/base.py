@@ -58,6 +58,8 @@ class Design(ABC):
     nonzeros: int
     #: Whether it came dense and is stored as sparse, or the reverse.
     is_converted: bool = False
+    #: Whether rows are best read one after the other: to take some costs a pass over all.
+    is_sequential: bool = False
 
     @abstractmethod
     def matvec(self, W: Array) -> Array:
@@ -118,6 +120,11 @@ class Design(ABC):
     @abstractmethod
     def row(self, i: int) -> Array:
         """One row, dense."""
+
+    def glance(self, count: int) -> Array:
+        """So many rows from all over: the first ones of sorted or padded data are unlike others."""
+        n = self.shape[0]
+        return self.take(np.linspace(0, n - 1, min(count, n)).astype(np.intp)).toarray()
 
     def is_same(self, other: Design) -> bool:
         """Whether this is certain to be the same matrix as another, without a look at it."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,33 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from trueline.estimators.bayesian.evidence import BayesianRidge
+from trueline.estimators.bayesian.evidence import ARDRegression, BayesianRidge
 from trueline.estimators.classification.logistic import LogisticRegression
-from trueline.estimators.classification.ridge_classifier import RidgeClassifier
+from trueline.estimators.classification.ridge_classifier import (
+    LeastSquaresClassifier,
+    RidgeClassifier,
+)
+from trueline.estimators.classification.zero_one import ZeroOneHalfspace
+from trueline.estimators.column_selection.best_subset import BestSubset
+from trueline.estimators.column_selection.stepwise import StepwiseRegression
+from trueline.estimators.kernel.gaussian_process import GaussianProcessRegressor
+from trueline.estimators.kernel.kernel_ridge import KernelRidge
+from trueline.estimators.online.kernel_perceptron import KernelPerceptron
+from trueline.estimators.online.logistic import OnlineLogisticRegression
+from trueline.estimators.online.passive_aggressive import PassiveAggressiveClassifier
+from trueline.estimators.online.perceptron import Perceptron
+from trueline.estimators.regression.glm import GammaRegressor, PoissonRegressor
 from trueline.estimators.regression.linear_regression import LinearRegression
+from trueline.estimators.regression.polynomial import PolynomialRegression
 from trueline.estimators.regression.ridge import Ridge
+from trueline.estimators.robust.chebyshev import ChebyshevRegressor
 from trueline.estimators.robust.huber import HuberRegressor
 from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
 from trueline.estimators.shared.validation import no_number
 from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
-from trueline.estimators.svm.linear import LinearSVC
+from trueline.estimators.svm.linear import LinearSVC, LinearSVR
+from trueline.estimators.svm.svc import SVC
+from trueline.estimators.svm.svr import SVR
 from trueline.evaluation.grid_fits import Setting
 from trueline.evaluation.task import Task
 
@@ -217,6 +235,8 @@ class _Known:
     make: Callable[[], Any]
     grid: Callable[[Task, Any], Values] | None = None
     suits: Callable[[Task], bool] = lambda task: True
+    #: Whether it is compared if no models are named.
+    is_usual: bool = True
 
 
 def _is_tall(task: Task) -> bool:
@@ -236,6 +256,21 @@ _REGRESSION: dict[str, _Known] = {
     "huber": _Known(HuberRegressor, suits=_is_tall),
     "least absolute deviations": _Known(LeastAbsoluteDeviations, suits=_is_tall),
 }
+# Those that are compared if they are named.
+_NAMED_AMOUNTS: dict[str, Callable[[], Any]] = {
+    "ard": ARDRegression,
+    "maximum error": ChebyshevRegressor,
+    "best subset": BestSubset,
+    "stepwise": StepwiseRegression,
+    "polynomial": PolynomialRegression,
+    "poisson": PoissonRegressor,
+    "gamma": GammaRegressor,
+    "linear SVR": LinearSVR,
+    "SVR": SVR,
+    "kernel ridge": partial(KernelRidge, kernel="rbf"),
+    "gaussian process": partial(GaussianProcessRegressor, normalize_y=True),
+}
+_REGRESSION |= {name: _Known(one, is_usual=False) for name, one in _NAMED_AMOUNTS.items()}
 _CLASSIFICATION: dict[str, _Known] = {
     "majority": _Known(DummyClassifier),
     "ridge classifier": _Known(RidgeClassifier, squared_alphas),
@@ -243,6 +278,24 @@ _CLASSIFICATION: dict[str, _Known] = {
     "logistic, L1": _Known(lambda: LogisticRegression(l1_ratio=1.0), absolute_costs),
     "linear SVM": _Known(LinearSVC, squared_costs),
 }
+_NAMED_CLASSES: dict[str, Callable[[], Any]] = {
+    "least squares": LeastSquaresClassifier,
+    "hinge SVM": partial(LinearSVC, loss="hinge"),
+    "SVM": SVC,
+    "0-1 halfspace": ZeroOneHalfspace,
+    "perceptron": Perceptron,
+    "textbook perceptron": partial(Perceptron, variant="textbook"),
+    "cyclic perceptron": partial(Perceptron, variant="cyclic"),
+    "batch perceptron": partial(Perceptron, variant="batch"),
+    "averaged perceptron": partial(Perceptron, variant="averaged"),
+    "voted perceptron": partial(Perceptron, variant="voted"),
+    "pocket": partial(Perceptron, variant="pocket"),
+    "margin perceptron": partial(Perceptron, variant="cyclic", margin=1.0),
+    "kernel perceptron": KernelPerceptron,
+    "passive-aggressive": PassiveAggressiveClassifier,
+    "online logistic": OnlineLogisticRegression,
+}
+_CLASSIFICATION |= {name: _Known(make, is_usual=False) for name, make in _NAMED_CLASSES.items()}
 
 
 def known_candidates(is_classifier: bool) -> list[str]:
@@ -265,7 +318,7 @@ def candidates_for(models: Any, task: Task, scale: bool = False) -> list[Candida
     if models is None:
         book = _CLASSIFICATION if task.is_classifier else _REGRESSION
         _check_numbers(task)
-        names = [name for name, known in book.items() if known.suits(task)]
+        names = [name for name, known in book.items() if known.is_usual and known.suits(task)]
         return [_known(name, task, scale) for name in names]
     if isinstance(models, Mapping):
         found = [_candidate(entry, task, str(name), scale) for name, entry in models.items()]

@@ -23,6 +23,7 @@ from trueline.evaluation.candidates import Candidate, candidates_for
 from trueline.evaluation.grid_fits import fit_weights
 from trueline.evaluation.grid_search import search_grid, standard_error
 from trueline.evaluation.leakage import warn_of_leakage
+from trueline.evaluation.methods import method_of
 from trueline.evaluation.report import Comparison, Entry, holm, paired_test
 from trueline.evaluation.task import (
     Task,
@@ -146,8 +147,9 @@ def compare(
     X : array-like, sparse matrix or DataFrame with n rows
     y : array-like of shape (n,)
     models : list or dict, optional
-        Names (``"ridge"``), estimators, or pairs ``(estimator, grid)``, of trueline or of
-        scikit-learn; a dict names them. None: all linear methods that suit.
+        Names (``"ridge"``, ``"averaged perceptron"``), estimators, or pairs ``(estimator, grid)``,
+        of trueline or of scikit-learn; a dict names them. None: the usual linear methods that suit.
+        An unknown name gets an error with all that are known.
     cv : int, splitter or iterable, optional
         None means five folds, stratified for classes.
     scoring : str or callable, optional
@@ -169,7 +171,7 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        Prints as a table; ``plot()``, ``to_frame()``, ``best``.
+        Prints as a table; ``plot()``, ``to_frame()``, ``best``, ``methods()``.
 
     Examples
     --------
@@ -287,6 +289,7 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         grid=grid,
         notes=notes,
         edge=search.edge,
+        method=method_of(model),
     )
 
 

@@ -25,7 +25,8 @@ from scipy.stats import t as student
 
 from trueline.errors import require
 from trueline.evaluation.grid_search import GridScores
-from trueline.wording import Readable
+from trueline.evaluation.methods import Method
+from trueline.wording import Readable, Text
 
 Array = NDArray[np.float64]
 
@@ -65,6 +66,8 @@ class Entry(Readable):
         What the fit to all rows warned of.
     edge : str
         What it means that the setting is at an end of its grid; empty if it is inside.
+    method : Method
+        Deterministic or probabilistic, the loss, what is estimated, the kind of proof.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Entry(Readable):
     grid: GridScores = field(repr=False)
     notes: list[str] = field(default_factory=list)
     edge: str = ""
+    method: Method = Method("", "", "", "")
     difference: float = 0.0
     difference_error: float = float("nan")
     p_value: float = float("nan")
@@ -164,9 +168,28 @@ class Comparison(Readable):
                 "settings": setting_text(entry.setting),
                 "edge": entry.edge,
                 "route": entry.route,
+                **entry.method._asdict(),
             }
             for entry in self.entries
         ]
+
+    def methods(self) -> Text:
+        """A second table: whether a model is probabilistic, its loss, what it estimates, the proof.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from trueline import compare
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> compare(X, y, models=["ridge", "maximum error"], cv=3).methods()
+        model          view           loss           estimates            proof
+        -------------  -------------  -------------  -------------------  -------------
+        ridge          probabilistic  1/2 (z - y)^2  mean                 quadratic
+        maximum error  probabilistic  |z - y|        middle of the range  maximum error
+        """
+        table = [["model", *Method._fields]]
+        table += [[entry.name, *entry.method] for entry in self.entries]
+        return Text("\n".join(_lined_up(table, frozenset(range(5)))))
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame, indexed by model."""
@@ -204,17 +227,7 @@ class Comparison(Readable):
 
     def __str__(self) -> str:
         table = self.cells()
-        widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
-        lines = []
-        for number, row in enumerate(table):
-            cells = [
-                cell.ljust(width) if j in (0, len(row) - 1) else cell.rjust(width)
-                for j, (cell, width) in enumerate(zip(row, widths))
-            ]
-            lines.append("  ".join(cells).rstrip())
-            if number == 0:
-                lines.append("  ".join("-" * width for width in widths))
-        lines.append("")
+        lines = [*_lined_up(table, frozenset({0, len(table[0]) - 1})), ""]
         lines.append(
             f"{self.folds} folds. behind: mean difference to the first; p: corrected resampled "
             "t-test, Holm"
@@ -229,6 +242,19 @@ class Comparison(Readable):
         elif self.scorer == "R2" and self.entries[0].score >= 1.0 - _EXACT:
             lines.append("LEAKAGE: the columns together tell the target exactly.")
         return "\n".join(lines)
+
+
+def _lined_up(table: list[list[str]], to_the_left: frozenset[int]) -> list[str]:
+    """Rows of equal columns, with a line below the header."""
+    widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+    lines = []
+    for row in table:
+        cells = [
+            cell.ljust(width) if j in to_the_left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
 def setting_text(setting: dict[str, Any]) -> str:

@@ -84,7 +84,90 @@ def square_distances(row: Array, others: Array, end: int, out: Array) -> None:
             out[j] += t * t
 
 
-@kernel
+def _whole_values(family: int, shape: float, S: Array) -> tuple[Array, Array]:
+    """f and g of a whole matrix of s."""
+    if family == 0:
+        f = np.exp(-0.5 * S)
+        return f, f
+    if family == 4:
+        f = np.exp(-shape * np.log1p(S / (2.0 * shape)))
+        return f, f / (1.0 + S / (2.0 * shape))
+    r = np.sqrt(S)
+    if family == 1:
+        f = np.exp(-r)
+        return f, np.where(r > 0, f / np.where(r > 0, r, 1.0), 0.0)
+    if family == 2:
+        v = math.sqrt(3.0) * r
+        return (1.0 + v) * np.exp(-v), np.where(r > 0, 3.0 * np.exp(-v), 0.0)
+    v = math.sqrt(5.0) * r
+    e = np.exp(-v)
+    return (1.0 + v + v * v / 3.0) * e, np.where(r > 0, (5.0 / 3.0) * (1.0 + v) * e, 0.0)
+
+
+def _whole_squares(A: Array, B: Array) -> Array:
+    """|a_i - b_j|^2, column by column, as the kernel adds them up."""
+    S = np.zeros((len(A), B.shape[1]))
+    for k in range(A.shape[1]):
+        S += (A[:, k, None] - B[k]) ** 2
+    return S
+
+
+def _add_whole(
+    A: Array,
+    B: Array,
+    family: int,
+    shape: float,
+    amplitude: float,
+    triangle: bool,
+    first: int,
+    last: int,
+    out: Array,
+) -> None:
+    """:func:`add_covariance` with whole arrays."""
+    f = amplitude * _whole_values(family, shape, _whole_squares(A[first:last], B))[0]
+    out[first:last] += np.tril(f, first) if triangle else f
+
+
+def _contract_whole(
+    A: Array,
+    B: Array,
+    family: int,
+    shape: float,
+    by_column: bool,
+    weight: Array,
+    vector: Array,
+    triangle: bool,
+    first: int,
+    last: int,
+    total: Array,
+    product: Array,
+) -> None:
+    """:func:`contract` with whole arrays."""
+    rows, W = A[first:last], weight[first:last]
+    W = np.tril(W, first - 1) if triangle else W  # what stands above is undefined
+    S = _whole_squares(rows, B)
+    f, g = _whole_values(family, shape, S)
+    parts = [f, np.zeros(0)]
+    if family == 4:
+        parts[1] = f * (S / (2.0 + S / shape) - shape * np.log1p(S / (2.0 * shape)))
+    parts += [(rows[:, k, None] - B[k]) ** 2 * g for k in range(len(B))] if by_column else [S * g]
+    twice, mine = (2.0 if triangle else 1.0), vector[first:last]
+    for number, part in enumerate(parts):
+        if not part.size:
+            continue
+        part = np.tril(part, first - 1) if triangle else part
+        total[number] += twice * float(np.einsum("ij,ij->", part, W))
+        if len(product):
+            product[number] += mine @ part
+            product[number, first:last] += part @ vector
+    if triangle:
+        at = np.arange(first, last)
+        total[0] += weight[at, at].sum()
+        if len(product):
+            product[0, first:last] += mine
+
+
+@kernel(whole=_add_whole)
 def add_covariance(
     A: Array,
     B: Array,
@@ -134,7 +217,7 @@ def _contract_shape(
     return total
 
 
-@kernel(reassociate=True)
+@kernel(reassociate=True, whole=_contract_whole)
 def contract(
     A: Array,
     B: Array,

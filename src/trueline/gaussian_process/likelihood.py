@@ -35,10 +35,18 @@ from sklearn.exceptions import ConvergenceWarning
 from trueline.gaussian_process.covariance import covariance, gradients
 from trueline.gaussian_process.structure import Structure
 from trueline.numerics.blas import single_threaded_blas
+from trueline.trace import Trace
 
 Array = NDArray[np.float64]
 
 _SMALL = 400
+
+
+def add_evaluation(trace: Trace, theta: Array, value: float) -> None:
+    """One more evaluation: minus the likelihood as the objective, theta as the weights."""
+    number = len(trace) + 1
+    trace.record(iteration=number, objective=-float(value))
+    trace.keep(number, np.reshape(theta, (-1, 1)), np.zeros(1))
 
 
 class Likelihood:
@@ -51,9 +59,14 @@ class Likelihood:
     Y : array of shape (n, k)
     noise : array of shape (n,) or float
         Added to the diagonal.
+    trace : Trace, optional
+        Receives theta and minus the likelihood of every evaluation.
     """
 
-    def __init__(self, structure: Structure, X: Array, Y: Array, noise: Any) -> None:
+    def __init__(
+        self, structure: Structure, X: Array, Y: Array, noise: Any, trace: Trace | None = None
+    ) -> None:
+        self.trace = Trace() if trace is None else trace
         self.structure = structure
         self.X = np.ascontiguousarray(X, dtype=np.float64)
         self.Y = np.asfortranarray(Y, dtype=np.float64)
@@ -70,7 +83,9 @@ class Likelihood:
     def value(self, theta: Array) -> float:
         """L, minus infinity where K is not positive definite; the factor is kept for the slope."""
         with self._threads():
-            return self._value(theta)
+            value = self._value(theta)
+        add_evaluation(self.trace, theta, value)
+        return value
 
     def _value(self, theta: Array) -> float:
         n, k = self.Y.shape

@@ -12,6 +12,7 @@ from trueline.losses.epsilon_insensitive import (
 )
 from trueline.losses.hinge import CrammerSinger, HardMargin, Hinge, SquaredHinge, ZeroOne
 from trueline.losses.logistic import Logistic, Softmax
+from trueline.losses.perceptron import PerceptronLoss
 from trueline.losses.quantile import Absolute, MaximumError, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
 from trueline.losses.smoothed import LogSumExp, Smoothed, smoothed
@@ -33,6 +34,7 @@ __all__ = [
     "LossProperties",
     "OrderedQuantiles",
     "MaximumError",
+    "PerceptronLoss",
     "Poisson",
     "Quantile",
     "Smoothed",

@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.losses.noise import noise_of
+
 Array = NDArray[np.float64]
 
 
@@ -117,6 +119,19 @@ class Loss(ABC):
             lipschitz=self.slope_bound,
             mistake_factor=1.0 / least if least > 0 else np.inf,
         )
+
+    @property
+    def noise(self) -> str | None:
+        """The noise whose negative log-likelihood this is, in words; None if it is none.
+
+        Examples
+        --------
+        >>> from trueline.losses import Absolute
+        >>> Absolute().noise
+        'Laplace noise of scale phi'
+        """
+        found = noise_of(self)
+        return None if found is None else found.text
 
     @property
     def least_at_mistake(self) -> float:

@@ -31,6 +31,9 @@ STEPS = 500_000
 # With more numbers than this among the arguments the steps would not do: most kernels visit them
 # several times.
 NUMBERS = 100_000
+# Numbers that a kernel with a form for whole arrays may take in a process before it is compiled.
+# One takes about ten nanoseconds, for each column of the rows some more.
+WHOLE_NUMBERS = 20_000_000
 _NAME = "__step__"
 # ``from __future__ import annotations`` and its like, as flags of code.
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)

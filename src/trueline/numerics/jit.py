@@ -55,6 +55,7 @@ import numpy as np
 from trueline.numerics.interpreted import (
     NUMBERS,
     STEPS,
+    WHOLE_NUMBERS,
     Running,
     arrays_in,
     as_compiled,
@@ -109,18 +110,26 @@ class Compiler:
 
     @overload
     def kernel(
-        self, *, reassociate: bool = False
+        self, *, reassociate: bool = False, whole: Callable[..., Any] | None = None
     ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def kernel(
-        self, function: Callable[..., Any] | None = None, *, reassociate: bool = False
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        reassociate: bool = False,
+        whole: Callable[..., Any] | None = None,
     ) -> Any:
-        """Mark a module-level function for compilation at its first call."""
+        """Mark a module-level function for compilation at its first call.
+
+        ``whole`` is the same with NumPy's whole arrays, called in place of the interpreter; where
+        it raises, machine code takes over.
+        """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             if os.environ.get("TRUELINE_PURE_PYTHON", "0") not in ("", "0"):
                 return function
-            lazy = LazyKernel(self, cast(FunctionType, function), reassociate)
+            lazy = LazyKernel(self, cast(FunctionType, function), reassociate, whole)
             return cast(Callable[P, R], lazy)
 
         return decorate if function is None else decorate(function)
@@ -240,7 +249,13 @@ class LazyKernel:
         The function as written.
     """
 
-    def __init__(self, compiler: Compiler, function: FunctionType, reassociate: bool) -> None:
+    def __init__(
+        self,
+        compiler: Compiler,
+        function: FunctionType,
+        reassociate: bool,
+        whole: Callable[..., Any] | None = None,
+    ) -> None:
         if function.__closure__:
             raise TypeError(
                 f"kernel {function.__qualname__!r} uses variables of the function around it; "
@@ -250,6 +265,7 @@ class LazyKernel:
         self.py_func = function
         self._compiler = compiler
         self._reassociate = reassociate
+        self._whole, self._numbers_left = whole, WHOLE_NUMBERS
         self._dispatcher: Any = None
         # Asked for at every step of an interpreted call; None when none are left.
         self._step: Any = (iter(range(STEPS)) if compiler.mode == "auto" else count()).__next__
@@ -282,6 +298,9 @@ class LazyKernel:
             if array.dtype == np.float32:
                 return False
             numbers += array.size
+        if self._whole is not None and self._step is not None:
+            self._numbers_left -= numbers
+            return self._numbers_left > 0
         return self._step is not None and numbers <= NUMBERS
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
@@ -291,6 +310,8 @@ class LazyKernel:
         _running.step = step = self._step
         try:
             with np.errstate(all="ignore"):
+                if self._whole is not None:
+                    return self._whole(*args)
                 return as_compiled(self._counted(step, *args))
         except Exception:
             # No steps are left, or Python refuses what machine code does.

@@ -22,6 +22,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.penalties.prior import prior_text
+
 Array = NDArray[np.float64]
 
 
@@ -90,6 +92,21 @@ class Penalty(ABC):
     @abstractmethod
     def curvature(self) -> float | Array:
         """The largest mu with p(W) - mu/2 W^2 still convex (0 if there is none)."""
+
+    @property
+    def prior(self) -> str | None:
+        """The prior of a coefficient of which this is the negative logarithm, in words.
+
+        phi is the scale of the noise (:mod:`trueline.losses.noise`); None where no density is
+        known.
+
+        Examples
+        --------
+        >>> from trueline.penalties import L2
+        >>> L2(2.0).prior
+        'normal, mean 0, variance phi / alpha'
+        """
+        return prior_text(self)
 
     @property
     def linear(self) -> float | Array:

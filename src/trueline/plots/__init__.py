@@ -7,7 +7,7 @@ is drawn (``pip install 'trueline[plot]'``).
 ================  ==================================================================================
 module            draws
 ================  ==================================================================================
-``trace``         objective and gap along the iterations
+``trace``         objective and gap along the iterations; the way of a descent
 ``coefficients``  coefficients as bars; those of every class as a map or as images
 ``predictions``   predictions against the truth, and which classes are taken for which
 ``path``          coefficients, and errors on held-out rows, against the strength of a penalty
@@ -18,6 +18,7 @@ module            draws
 ``posterior``     the posterior of a line, and of a Gaussian process with its length scales
 ``boundary``      regions of a classifier, its boundary and mistakes
 ``online``        an online learner's mistakes with their bound, and its corrections one by one
+``textbook``      balls of norms, hulls of classes, radial bumps, polynomials of several degrees
 ``views``         (rows of many columns in one or two coordinates)
 ``style``         (what they share)
 ================  ==================================================================================
@@ -59,18 +60,26 @@ from trueline.plots.posterior import (
 )
 from trueline.plots.predictions import ConfusionDisplay, FitDisplay, plot_confusion, plot_fit
 from trueline.plots.scores import ComparisonDisplay, ComplexityDisplay
-from trueline.plots.trace import TraceDisplay, plot_trace
+from trueline.plots.textbook.balls import BallDisplay, plot_balls
+from trueline.plots.textbook.curves import BumpDisplay, DegreeDisplay, plot_bumps, plot_degrees
+from trueline.plots.textbook.hulls import HullDisplay, plot_hulls
+from trueline.plots.trace import DescentDisplay, TraceDisplay, plot_descent, plot_trace
 
 __all__ = [
     "AlternationDisplay",
+    "BallDisplay",
     "BoundaryDisplay",
+    "BumpDisplay",
     "CVCurveDisplay",
     "ClassCoefficientDisplay",
     "CoefficientDisplay",
     "ComparisonDisplay",
     "ComplexityDisplay",
     "ConfusionDisplay",
+    "DegreeDisplay",
+    "DescentDisplay",
     "FitDisplay",
+    "HullDisplay",
     "LengthScaleDisplay",
     "LossDisplay",
     "MarginLossDisplay",
@@ -86,12 +95,17 @@ __all__ = [
     "UpdateAnimation",
     "animate_updates",
     "plot_alternation",
+    "plot_balls",
     "plot_boundary",
+    "plot_bumps",
     "plot_class_coefficients",
     "plot_coefficients",
     "plot_confusion",
     "plot_cv_curve",
+    "plot_degrees",
+    "plot_descent",
     "plot_fit",
+    "plot_hulls",
     "plot_length_scales",
     "plot_losses",
     "plot_margin_losses",

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import COLOURS, GREY, Array, Display, axes, legend, some_rows, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    Array,
+    Display,
+    axes,
+    legend,
+    legend_below,
+    some_rows,
+    tidy,
+)
 
 _GRID = 200
 
@@ -303,7 +313,7 @@ class AlternationDisplay(Display):
         ax.set_xlabel(self.name)
         ax.set_ylabel("error" if self.errors else "target")
         if self.errors:  # they fill the band from edge to edge
-            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+            legend_below(ax, 2)
         else:
             legend(ax, "best")
         return self._drawn_on(ax)

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.plots.style import COLOURS, GREY, MARKERS, Array, Display, axes, check_choice, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Array,
+    Display,
+    axes,
+    check_choice,
+    legend_below,
+    tidy,
+)
 from trueline.plots.views import View, choose_view
 
 # Probabilities along which lines are drawn.
@@ -176,8 +186,8 @@ class BoundaryDisplay(Display):
             self._line(ax)
         else:
             self._plane(ax, arrow)
-        # Above the picture: regions fill it to its edges, and rows may be anywhere.
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
+        # Outside the picture: regions fill it to its edges, and rows may be anywhere.
+        legend_below(ax, 3)
         return self._drawn_on(ax)
 
     # --- one coordinate -------------------------------------------------------------------------
@@ -305,12 +315,14 @@ class BoundaryDisplay(Display):
         return np.array([x[column], y[row]])
 
     def _rows(self, ax: Any, where: Array) -> None:
+        # Few rows are drawn large: the corners of a square are the whole picture.
+        size = float(np.clip(2600 / max(1, len(where)), 26, 220))
         for k in range(len(self.classes)):
             rows = self.labels == k
             ax.scatter(
                 where[rows, 0],
                 where[rows, 1],
-                s=26,
+                s=size,
                 color=_colour(k),
                 marker=MARKERS[k % len(MARKERS)],
                 edgecolors="white",
@@ -323,12 +335,12 @@ class BoundaryDisplay(Display):
             wrong = where[self.mistaken]
             ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.1}
             label = f"{count} mistake{'' if count == 1 else 's'}"
-            ax.scatter(wrong[:, 0], wrong[:, 1], s=90, label=label, zorder=4, **ring)
+            ax.scatter(wrong[:, 0], wrong[:, 1], s=3 * size, label=label, zorder=4, **ring)
         if self.support is not None and self.support.any():
             held, many = where[self.support], int(self.support.sum())
-            square = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+            square = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.9, "zorder": 4}
             label = f"{many} support vector{'' if many == 1 else 's'}"
-            ax.scatter(held[:, 0], held[:, 1], s=80, marker="s", label=label, zorder=4, **square)
+            ax.scatter(held[:, 0], held[:, 1], s=3 * size, marker="s", label=label, **square)
 
 
 def _colour(k: int) -> str:

@@ -21,6 +21,7 @@ from trueline.plots.style import (
     names_of,
     replaces,
     tidy,
+    title,
 )
 
 
@@ -331,7 +332,7 @@ class ClassCoefficientDisplay(Display):
             place.set_visible(False)
         for place, row, name in zip(grid.ravel(), coef, self.classes, strict=False):
             image = place.imshow(row.reshape(shape), cmap=_COLOURS, vmin=-largest, vmax=largest)
-            place.set_title(str(name), fontsize="medium")
+            title(place, str(name))
             place.set_xticks([])
             place.set_yticks([])
             place.spines[:].set_color("#BBBBBB")

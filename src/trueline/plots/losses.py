@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from trueline.plots.style import (
     Display,
     axes,
     legend,
+    legend_below,
     losses_of,
     pair_of_axes,
     replaces,
@@ -53,16 +54,21 @@ def _default_losses() -> dict[str, Loss]:
 
 @dataclass(repr=False)
 class LossDisplay(Display):
-    """Losses of the residual on the left, their derivatives on the right.
+    """Losses on the left, their derivatives on the right, of the residual or of the margin.
 
-    The derivative is the influence of a row on the fit: how much an outlier counts.
+    The derivative is the influence of a row on the fit: how much an outlier counts. At a corner
+    every number between the slopes of both sides is a subgradient: a dotted line has them all.
 
     Parameters
     ----------
     losses : Loss, fitted estimator, or mapping of str to these, optional
-        By label; without it those for regression, with common parameters.
+        By label; without it those for regression, with common parameters. Losses of labels are
+        drawn against the margin y z, with the 0-1 loss.
     reach : float, default=2.5
-        Residuals from -reach to reach are shown.
+        Residuals (or margins) from -reach to reach are shown.
+    properties : bool, default=False
+        Whether the legend says what a lecture asks: convex, differentiable, Lipschitz, and which
+        multiple is above the 0-1 loss.
 
     Attributes
     ----------
@@ -82,6 +88,7 @@ class LossDisplay(Display):
 
     losses: Any = None
     reach: float = 2.5
+    properties: bool = False
 
     def plot(self, ax: Sequence[Any] | None = None) -> LossDisplay:
         """Draw.
@@ -95,30 +102,58 @@ class LossDisplay(Display):
         -------
         self : LossDisplay
         """
-        value_ax, slope_ax = pair_of_axes(ax, self.reach)
         losses = _default_losses() if self.losses is None else losses_of(self.losses)
+        kinds = {_is_of_margins(loss) for loss in losses.values()}
+        if len(kinds) > 1:
+            raise ValueError("Losses of residuals and of margins are not drawn in one picture.")
+        # The target: of a residual zero, so that the score is the residual; of a margin +1.
+        y = 1.0 if kinds == {True} else 0.0
+        value_ax, slope_ax = pair_of_axes(ax, self.reach)
+        if ax is None and self.properties:  # with a line below for each loss
+            value_ax.figure.set_size_inches(9.6, 4.2 + 0.25 * len(losses))
         for number, (label, loss) in enumerate(losses.items()):
             # Later lines are thinner: where two coincide, both are seen.
-            width = max(3.4 - 0.5 * number, 1.2)
-            style = {"color": COLOURS[number % len(COLOURS)], "linewidth": width, "label": label}
-            r = self._residuals(loss)
-            zero = np.zeros_like(r)
-            value_ax.plot(r, loss.value(zero, r), **style)
-            slope_ax.plot(*_broken(r, loss.gradient(zero, r), loss), **style)
+            style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
+            style |= {"linewidth": max(3.4 - 0.5 * number, 1.2)}
+            name = f"{label}: {_answers(loss)}" if self.properties else label
+            z = self._scores(loss, y)
+            target = np.full_like(z, y)
+            value_ax.plot(*_broken(z, loss.value(target, z), _steps(loss.value, loss, y)), **style)
+            value_ax.plot([], [], label=name, **style)
+            jumps = _steps(loss.gradient, loss, y)
+            slope_ax.plot(*_broken(z, loss.gradient(target, z), jumps), label=name, **style)
+            for kink, low, high in jumps:
+                slope_ax.plot([kink, kink], [low, high], ":", color=style["color"], linewidth=1.4)
         for one, name in ((value_ax, "loss"), (slope_ax, "derivative: influence of a row")):
             tidy(one)
             one.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             one.set_xlim(-self.reach, self.reach)
-            one.set_xlabel("residual, prediction minus target")
+            one.set_xlabel("margin $y z$" if y else "residual, prediction minus target")
             one.set_ylabel(name)
         value_ax.set_ylim(bottom=0.0)
-        value_ax.legend(loc="upper center", fontsize="small", frameon=False)
+        if y:
+            self._bounded(value_ax, slope_ax, list(losses.values()))
+        if self.properties:
+            legend_below(value_ax, 1)
+        else:
+            value_ax.legend(
+                loc="upper right" if y else "upper center", fontsize="small", frameon=False
+            )
         return self._drawn_on((value_ax, slope_ax))
 
-    def _residuals(self, loss: Loss) -> Array:
+    def _bounded(self, value_ax: Any, slope_ax: Any, losses: list[Loss]) -> None:
+        """The 0-1 loss, for losses to be compared with; squares do not press the others flat."""
+        if not any(isinstance(loss, ZeroOne) for loss in losses):
+            edges = [-self.reach, 0.0, np.nan, 0.0, self.reach]
+            heights = [1.0, 1.0, np.nan, 0.0, 0.0]
+            value_ax.plot(edges, heights, color=GREY, linewidth=1.2, label="0-1", zorder=1)
+        value_ax.set_ylim(top=min(value_ax.get_ylim()[1], 2.0 * self.reach))
+        slope_ax.set_ylim(bottom=max(slope_ax.get_ylim()[0], -self.reach))
+
+    def _scores(self, loss: Loss, y: float) -> Array:
         """A grid with points just beside the kinks, so that corners are sharp."""
         grid = np.linspace(-self.reach, self.reach, _POINTS)
-        for kink in loss.kinks:
+        for kink in _places(loss, y):
             beside = np.array([kink - _BESIDE, kink + _BESIDE])
             grid = np.append(
                 grid[np.abs(grid - kink) > _BESIDE], beside[np.abs(beside) < self.reach]
@@ -126,36 +161,81 @@ class LossDisplay(Display):
         return np.sort(grid)
 
 
-def _broken(r: Array, slope: Array, loss: Loss) -> tuple[Array, Array]:
-    """The derivative with gaps where it jumps: no line is drawn through a jump."""
-    jumps = [k for k in loss.kinks if _jumps_at(loss, k)]
-    places = np.searchsorted(r, jumps)
-    return np.insert(r, places, jumps), np.insert(slope, places, np.nan)
+def _is_of_margins(loss: Loss) -> bool:
+    return "margins" in loss.capabilities or loss.least_at_mistake > 0
 
 
-def _jumps_at(loss: Loss, kink: float) -> bool:
-    sides = loss.gradient(np.zeros(2), np.array([kink - _BESIDE, kink + _BESIDE]))
-    return bool(abs(sides[1] - sides[0]) > 1e-6)
+def _answers(loss: Loss) -> str:
+    """What a lecture asks of a loss, in few words."""
+    own = loss.properties
+    convex = "strictly convex" if own.is_strictly_convex else "convex"
+    said = [convex if own.is_convex else "not convex"]
+    said += ["differentiable" if own.is_differentiable else "corner"] if own.is_convex else []
+    said += [f"Lipschitz {own.lipschitz:.3g}"] if own.lipschitz < np.inf else ["not Lipschitz"]
+    if own.mistake_factor < np.inf:
+        said.append(f"{own.mistake_factor:.3g} l above 0-1".removeprefix("1 "))
+    return ", ".join(said)
+
+
+def _places(loss: Loss, y: float) -> list[float]:
+    """The scores at which a loss may have a corner or a step."""
+    return [y + kink for kink in loss.kinks] or ([0.0] if "nonconvex" in loss.capabilities else [])
+
+
+def _steps(
+    function: Callable[[Array, Array], Array], loss: Loss, y: float
+) -> list[tuple[float, float, float]]:
+    """Where a function of the score jumps, and the values on both sides."""
+    found = []
+    for kink in _places(loss, y):
+        low, high = function(np.full(2, y), np.array([kink - _BESIDE, kink + _BESIDE]))
+        if abs(high - low) > 1e-6:
+            found.append((kink, float(low), float(high)))
+    return found
+
+
+def _broken(
+    z: Array, values: Array, jumps: list[tuple[float, float, float]]
+) -> tuple[Array, Array]:
+    """A line with gaps where it jumps: none is drawn through a jump."""
+    at = [kink for kink, _, _ in jumps]
+    places = np.searchsorted(z, at)
+    return np.insert(z, places, at), np.insert(values, places, np.nan)
 
 
 def plot_losses(
-    estimator: Any = None, ax: Sequence[Any] | None = None, *, reach: float = 2.5
+    estimator: Any = None,
+    ax: Sequence[Any] | None = None,
+    *,
+    reach: float = 2.5,
+    properties: bool = False,
 ) -> LossDisplay:
     """Draw losses side by side with their derivatives; see :class:`LossDisplay`.
 
     Parameters
     ----------
-    estimator : fitted estimator, Loss, or mapping of str to these, optional
+    estimator : fitted estimator, Loss or its name, or mapping of str to these, optional
         The loss that a fitted model has minimised; by default those for regression.
     ax : pair of matplotlib Axes, optional
     reach : float, default=2.5
         How far to both sides of zero.
+    properties : bool, default=False
+        Whether the legend says if a loss is convex, differentiable, Lipschitz, above the 0-1 loss.
 
     Returns
     -------
     display : LossDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import plot_losses
+    >>> display = plot_losses({"hinge": "hinge", "Rosenblatt": "perceptron"}, properties=True)
+    >>> display.ax_[0].get_legend().get_texts()[0].get_text()
+    'hinge: convex, corner, Lipschitz 1, l above 0-1'
     """
-    return LossDisplay(estimator, reach).plot(ax)
+    return LossDisplay(estimator, reach, properties).plot(ax)
 
 
 _LINES = ("solid", "dashed", "dashdot", "dotted")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.errors import require
+from trueline.online.history import errors_after_passes
 from trueline.plots.style import (
     COLOURS,
     GREY,
@@ -39,7 +40,9 @@ class MistakeDisplay(Display):
     bound : float, optional
         Proven: no more mistakes than this.
     epochs : array of int, optional
-        Misclassified rows in each pass over the data.
+        Mistakes made in each pass over the data.
+    errors : array of int, optional
+        Rows that the weights at the end of each pass get wrong.
 
     Attributes
     ----------
@@ -60,6 +63,7 @@ class MistakeDisplay(Display):
     n_rows: int
     bound: float | None = None
     epochs: ArrayLike | None = None
+    errors: ArrayLike | None = None
 
     @classmethod
     def from_estimator(
@@ -71,25 +75,34 @@ class MistakeDisplay(Display):
         ----------
         estimator : fitted Perceptron or other online classifier
             With ``record_updates=True`` every mistake is drawn where it was made, otherwise their
-            number after every pass.
+            number after every pass, or after every batch of ``fit_stream``. With ``trace=True``
+            the rows that are wrong after each pass are drawn beside the mistakes made in it.
         problem : int, default=0
             Which class against the rest, where there are several.
         **arguments
             For :meth:`plot`.
         """
         estimator = fitted(estimator).model
-        records = getattr(estimator, "records_", None)
+        records, progress = (
+            getattr(estimator, "records_", None),
+            getattr(estimator, "progress_", None),
+        )
+        if progress is not None and not hasattr(estimator, "certificate_"):  # after a stream
+            rows, mistakes = np.reshape(progress.blocks, (-1, 2)).T
+            positions = np.repeat(rows, np.diff(mistakes, prepend=0))
+            return cls(positions, progress.rows).plot(**arguments)
         if not records:
             raise ValueError(
                 f"{type(estimator).__name__} kept no record of its mistakes: only online learners "
-                "such as Perceptron do."
+                "such as Perceptron do, in fit and in fit_stream."
             )
-        record, bound = records[problem], None
+        record, bound, errors = records[problem], None, None
         if estimator.certificate_.kind in ("mistake bound", "kernel mistake bound"):
             bound = float(estimator.certificate_.witness["bound"][problem])
-        return cls(_positions(record), record.visits, bound, record.mistakes_per_pass).plot(
-            **arguments
-        )
+        if hasattr(estimator, "trace_") and record.updates_per_pass:
+            errors = errors_after_passes(estimator.trace_, record)
+        passes = record.mistakes_per_pass
+        return cls(_positions(record), record.visits, bound, passes, errors).plot(**arguments)
 
     def plot(self, ax: Any = None, *, show: str = "cumulative") -> MistakeDisplay:
         """Draw.
@@ -98,7 +111,8 @@ class MistakeDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         show : {"cumulative", "epochs"}, default="cumulative"
-            All mistakes so far against the rows seen, or the mistakes of each pass.
+            All mistakes so far against the rows seen; or the mistakes made in each pass, and the
+            rows that are wrong after it where that is known.
 
         Returns
         -------
@@ -132,17 +146,26 @@ class MistakeDisplay(Display):
 
     def _epochs(self, ax: Any) -> None:
         if self.epochs is None or not np.size(self.epochs):
-            raise ValueError("There are no counts per pass to draw.")
+            raise ValueError(
+                "There are no counts per pass to draw: variant='textbook' and streams make "
+                "none. Leave show='cumulative', or take plot_trace of a fit with trace=True."
+            )
         counts = np.asarray(self.epochs, dtype=float)
         passes = np.arange(1, len(counts) + 1)
-        ax.plot(passes, counts, "-o", color=COLOURS[0], linewidth=1.6, markersize=4)
+        both = self.errors is not None
+        style = {"linewidth": 1.6, "markersize": 4}
+        ax.plot(passes, counts, "-o", color=COLOURS[0], label="mistakes made in the pass", **style)
+        if both:
+            after = {"color": COLOURS[1], "label": "rows on the wrong side after it"}
+            ax.plot(passes, np.asarray(self.errors, dtype=float), "--s", **style, **after)
+            legend(ax, "upper right")
         if not counts[-1]:
             ax.annotate(
                 "none left", (passes[-1], 0.0), (-8, 14), textcoords="offset points", color=GREY
             )
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("pass over the data")
-        ax.set_ylabel("mistakes in this pass")
+        ax.set_ylabel("rows" if both else "mistakes in this pass")
 
 
 def _positions(record: Any) -> Any:

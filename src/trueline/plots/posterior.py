@@ -22,6 +22,7 @@ from trueline.plots.style import (
     names_of,
     some_rows,
     tidy,
+    title,
 )
 from trueline.wording import Readable, counted
 
@@ -143,7 +144,7 @@ class PosteriorDisplay(Readable):
         reach = float(np.ptp(y)) or 1.0
         ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
         ax.set_xlabel(self.name)
-        ax.set_title(counted(step, "point"))
+        title(ax, counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
         """Ellipses of the Student distribution of (intercept, slope)."""
@@ -214,7 +215,7 @@ class ProcessDisplay(Display):
     grid, mean, std : arrays of shape (m,)
         Values of the feature, ascending, with mean and standard deviation there.
     samples : array of shape (m, s), optional
-        Functions drawn from the process.
+        Functions drawn from the process, without noise.
     name : str, default="x"
         Of the feature.
 
@@ -270,7 +271,7 @@ class ProcessDisplay(Display):
         feature : int, default=0
             The column to draw over; the others rest at their medians.
         samples : int, default=0
-            How many functions to draw from the process.
+            How many functions to draw from the process: without the noise, which is in the bands.
         beyond : float, default=0.1
             How far to go beyond the data at both ends, as a share of their range.
         random_state : int, default=0
@@ -291,7 +292,7 @@ class ProcessDisplay(Display):
         mean, std = estimator.predict(frame, return_std=True)
         drawn = None
         if samples:
-            drawn = estimator.sample_y(frame, samples, random_state=random_state)
+            drawn = estimator.sample_y(frame, samples, random_state, noise=False)
         name = (
             names_of(names, rows.shape[1])[feature]
             if rows.shape[1] > 1 or names is not None

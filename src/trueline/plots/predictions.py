@@ -20,6 +20,7 @@ from trueline.plots.style import (
     replaces,
     some_rows,
     tidy,
+    title,
 )
 
 
@@ -344,7 +345,7 @@ class ConfusionDisplay(Display):
         ax.set_ylabel("true class")
         wrong, everything = counts.sum() - np.trace(counts), counts.sum()
         part = 100 * wrong / everything if everything else 0.0
-        ax.set_title(f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)", fontsize="medium")
+        title(ax, f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)")
         return self._drawn_on(ax)
 
     def _write(self, ax: Any, counts: Array, share: Array, numbers: str) -> None:

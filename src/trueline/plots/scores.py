@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import COLOURS, GREY, PALE, Display, axes, legend, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    PALE,
+    Display,
+    axes,
+    legend,
+    legend_below,
+    tidy,
+)
 
 
 @dataclass(repr=False)
@@ -115,8 +124,8 @@ class ComparisonDisplay(Display):
         ax.set_ylim(count - 0.5, -0.5)
         ax.set_xlabel(f"{self.scorer}, {folds} folds")
         self._leave_out_far_ones(ax, mean, error)
-        # Above the picture: the rows of models leave no room for it.
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
+        # Outside the picture: the rows of models leave no room for it.
+        legend_below(ax, 2)
         return self._drawn_on(ax)
 
     @staticmethod
@@ -244,7 +253,7 @@ class ComplexityDisplay(Display):
         ax.set_xlabel(_LABELS.get(self.parameter, self.parameter))
         ax.set_ylabel(self.scorer.removeprefix("neg "))
         if self.criteria:  # "best" would not see the lines of the other axis
-            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False)
+            legend_below(ax, 4)
         else:
             legend(ax, "best")
         return self._drawn_on(ax)

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import require
-from trueline.losses import Loss
+from trueline.losses import LOSSES, Loss, PerceptronLoss, ZeroOne
 from trueline.wording import Readable
 
 Array = NDArray[np.float64]
@@ -30,6 +30,8 @@ GREY = "#888888"
 PALE = "#BBBBBB"
 # More points than this only make a picture darker and its file larger.
 _MOST_POINTS = 5000
+# Points (1/72 inch) that the numbers and the label of an axis take.
+_LABELS = 36
 
 #: Criteria by name, as they are written on an axis.
 CRITERION_WORDS = {
@@ -90,6 +92,30 @@ def tidy(ax: Any) -> None:
 def legend(ax: Any, loc: str) -> None:
     """A legend without a frame that stays readable where lines run behind it."""
     ax.legend(loc=loc, facecolor="white", edgecolor="none", framealpha=0.9)
+
+
+def legend_below(ax: Any, ncols: int) -> None:
+    """A legend under the axis and its label: the place above the picture is its title's.
+
+    Without a layout engine nothing makes room for it there, and it stands inside.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    engine = ax.figure.get_layout_engine()
+    if engine is None:
+        legend(ax, "best")
+        return
+    below = ScaledTranslation(0.0, -_LABELS / 72, ax.figure.dpi_scale_trans)
+    place = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + below}
+    ax.legend(loc="upper center", ncols=ncols, frameon=False, **place)
+    # Axes of one scale settle in the second round only; the first picture would be cut.
+    engine.execute(ax.figure)
+
+
+def title(ax: Any, text: str) -> None:
+    """A title, unless the axes have one already."""
+    if not ax.get_title():
+        ax.set_title(text, fontsize="medium")
 
 
 def colour_bar(image: Any, ax: Any, label: str, shrink: float = 1.0) -> None:
@@ -153,14 +179,23 @@ def coefficients_of(model: Any) -> Array:
 
 
 def losses_of(given: Any) -> dict[str, Loss]:
-    """Losses by label: of a fitted model, a loss itself, or a mapping of labels to these."""
+    """Losses by label: of a fitted model, a loss or its name, or a mapping of labels to these."""
+    given = _named(given) if isinstance(given, str) else given
     if isinstance(given, Mapping):
         return {label: _loss_of(one) for label, one in given.items()}
     loss = _loss_of(given)
     return {(loss.name if given is loss else type(fitted(given).model).__name__): loss}
 
 
+def _named(name: str) -> Loss:
+    """A loss by its name, also one that is not minimised."""
+    known: dict[str, type[Loss]] = {**LOSSES, "perceptron": PerceptronLoss, "zero_one": ZeroOne}
+    check_choice("loss", name, sorted(known))
+    return known[name]()
+
+
 def _loss_of(given: Any) -> Loss:
+    given = _named(given) if isinstance(given, str) else given
     if isinstance(given, Loss):
         return given
     model = fitted(given).model

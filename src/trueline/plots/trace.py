@@ -1,13 +1,15 @@
-"""How a solver got there."""
+"""How a solver got there: what fell along the iterations, and the way over the objective."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from trueline.errors import require
 from trueline.plots.style import (
     COLOURS,
     GREY,
@@ -17,14 +19,23 @@ from trueline.plots.style import (
     axes,
     check_choice,
     fitted,
+    legend,
     tidy,
+    title,
 )
 from trueline.trace import Trace
+
+_SECOND = {"gap": "proven gap", "violation": "largest violation of the KKT conditions"}
+_AGAINST = {"iteration": "updates", "visits": "rows seen", "passes": "passes over the data"}
 
 
 @dataclass(repr=False)
 class TraceDisplay(Display):
-    """How objective and proven gap fell, one colour per solver, on a logarithmic axis.
+    """What happened along the iterations, one colour per solver.
+
+    Objective and proven gap fall on a logarithmic axis; of SMO, which has no gap, the largest
+    violation of the KKT conditions falls beside the objective. Of a perceptron it is the number of
+    rows on the wrong side, with the errors in the pocket if there is one.
 
     Parameters
     ----------
@@ -84,33 +95,66 @@ class TraceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-        against : {"iteration", "seconds"}, default="iteration"
-        show : {"both", "gap", "objective"}, default="both"
+        against : str, default="iteration"
+            The column of the trace to draw against, such as "seconds"; of a perceptron also
+            "visits" and "passes".
+        show : {"both", "gap", "objective", "errors"}, default="both"
             The proven gap (dashed when both are shown), the objective above the lowest value that
-            any of the traces reached (solid), or both.
+            any of the traces reached (solid), or both; the rows on the wrong side, which is what
+            is drawn of a perceptron.
 
         Returns
         -------
         self : TraceDisplay
         """
-        check_choice("against", against, ("iteration", "seconds"))
-        check_choice("show", show, ("both", "gap", "objective"))
-        if not any(len(trace) for trace in self.traces.values()):
+        check_choice("show", show, ("both", "gap", "objective", "errors"))
+        traces = {label: trace for label, trace in self.traces.items() if len(trace)}
+        if not traces:
             raise ValueError("The traces are empty. Fit with trace=True to record one.")
-        ax = axes(ax, (8.0, 4.4))  # the legend stands beside the lines
-        lowest = min(np.nanmin(trace["objective"]) for trace in self.traces.values() if len(trace))
+        columns = set.intersection(*(set(trace.columns()) for trace in traces.values()))
+        check_choice("against", against, sorted(columns - {"gap", "objective", "errors"}))
         self.lines_ = []
-        for number, (label, trace) in enumerate(self.traces.items()):
-            if not len(trace):
-                continue
+        if "objective" not in columns or show == "errors":
+            return self._errors(axes(ax), traces, against)
+        ax = axes(ax, (8.0, 4.4))  # the legend stands beside the lines
+        second = next((name for name in ("gap", "violation") if name in columns), None)
+        show = "objective" if show == "both" and second is None else show
+        lowest = min(np.nanmin(trace["objective"]) for trace in traces.values())
+        for number, (label, trace) in enumerate(traces.items()):
             if show != "gap":
                 above = trace["objective"] - lowest
                 self._line(ax, trace[against], above, "-", number, label)
             if show != "objective":
                 style = "--" if show == "both" else "-"
                 name = "_" + label if show == "both" else label
-                self._line(ax, trace[against], trace["gap"], style, number, name)
-        self._label(ax, against, show)
+                self._line(ax, trace[against], trace[second or "gap"], style, number, name)
+        self._label(ax, against, show, _SECOND[second or "gap"])
+        return self._drawn_on(ax)
+
+    def _errors(self, ax: Any, traces: Mapping[str, Trace], against: str) -> TraceDisplay:
+        """Rows on the wrong side, and the errors in the pocket, as steps."""
+        of = {label: f"{label}: " if len(traces) > 1 else "" for label in traces}
+        for number, (label, trace) in enumerate(traces.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            pocket = trace.columns().get("pocket")
+            thin = {"linewidth": 0.9, "alpha": 0.7} if pocket is not None else {"linewidth": 1.8}
+            name = label if pocket is None else of[label] + "present weights"
+            self.lines_ += ax.step(
+                trace[against], trace["errors"], where="post", color=colour, label=name, **thin
+            )
+            if pocket is not None:
+                dark = {"color": COLOURS[(number + 1) % len(COLOURS)], "linewidth": 2.2}
+                self.lines_ += ax.step(
+                    trace[against], pocket, where="post", label=of[label] + "pocket", **dark
+                )
+        tidy(ax)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel(_AGAINST.get(against, against))
+        ax.set_ylabel("rows on the wrong side")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.get_major_locator().set_params(integer=True)
+        if len(self.lines_) > 1:
+            legend(ax, "upper right")
         return self._drawn_on(ax)
 
     def _line(self, ax: Any, x: Array, y: Array, style: str, number: int, label: str) -> None:
@@ -131,16 +175,16 @@ class TraceDisplay(Display):
             markerfacecolor="none",
         )
 
-    def _label(self, ax: Any, against: str, show: str) -> None:
+    def _label(self, ax: Any, against: str, show: str, second: str) -> None:
         ax.set_yscale("log")
         ax.set_xlabel(against)
-        names = {"gap": "proven gap", "objective": "objective above the lowest reached"}
+        names = {"gap": second, "objective": "objective above the lowest reached"}
         ax.set_ylabel(names.get(show, "distance to the optimum"))
         tidy(ax)
         handles, _ = ax.get_legend_handles_labels()
         if show == "both":
             handles += ax.plot([], [], "-", color=GREY, label="objective above the lowest")
-            handles += ax.plot([], [], "--", color=GREY, label="proven gap")
+            handles += ax.plot([], [], "--", color=GREY, label=second)
         if len(handles) > 1:
             ax.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
@@ -166,7 +210,7 @@ def plot_trace(
     estimator : estimator fitted with ``trace=True``, Trace, or mapping of str to these
         A trace is what a fitted model keeps in ``trace_``.
     ax : matplotlib Axes, optional
-    against, show
+    against, show : str
         As in :meth:`TraceDisplay.plot`.
 
     Returns
@@ -194,3 +238,195 @@ def plot_trace(
     if isinstance(estimator, Trace):
         return TraceDisplay({"fit": estimator}).plot(ax, against=against, show=show)
     return TraceDisplay.from_estimator(estimator, ax=ax, against=against, show=show)
+
+
+# Lines of equal objective, and grid points along each axis.
+_LEVELS, _GRID = 16, 121
+
+
+@dataclass(repr=False)
+class DescentDisplay(Display):
+    """The way of a descent over the lines of equal objective, one picture for each fit.
+
+    Parameters
+    ----------
+    paths : mapping of str to array of shape (points, 2)
+        Where each fit came by, in two of its coordinates.
+    objective : function of an array of shape (m, 2)
+        The objective at points of the picture.
+    minimum : array of shape (2,)
+    names : tuple of str
+        Of the coordinates.
+
+    Attributes
+    ----------
+    ax_ : array of matplotlib Axes, one for each fit
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline.plots import DescentDisplay
+    >>> path = np.array([[2.0, 2.0], [1.0, 0.5], [0.2, 0.1]])
+    >>> bowl = lambda at: at[:, 0] ** 2 + 3 * at[:, 1] ** 2
+    >>> DescentDisplay({"batch": path}, bowl, np.zeros(2)).plot().ax_[0].get_title()
+    'batch'
+    """
+
+    paths: Mapping[str, Array]
+    objective: Callable[[Array], Array]
+    minimum: Array
+    names: tuple[str, str] = ("$w_1$", "$w_2$")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        features: tuple[int, int] | None = None,
+        ax: Any = None,
+    ) -> DescentDisplay:
+        """Draw where descents came by.
+
+        Parameters
+        ----------
+        estimator : fitted LinearRegressor or LogisticRegression, or mapping of str to these
+            Fitted with ``trace=True``, all with the same objective.
+        X : array-like of shape (n, d)
+            The rows that were fitted.
+        y : array-like of shape (n,)
+        features : pair of int, optional
+            Numbers of the coefficients to draw, d for the intercept. By default the two of two
+            columns, or that of one column with the intercept. The others, and the intercept, stand
+            at the minimum.
+        ax : array of matplotlib Axes, or Axes, optional
+        """
+        models = estimator if isinstance(estimator, Mapping) else {"": estimator}
+        traces = {label: _trace_of(one) for label, one in models.items()}
+        first = fitted(next(iter(models.values()))).model
+        problem = _problem_of(first, X, y)
+        d = problem.n_features
+        features = features or ((0, 1) if d > 1 else (0, d))
+        if (
+            problem.n_targets != 1
+            or len(set(features)) != 2
+            or not set(features) <= set(range(d + 1))
+        ):
+            raise ValueError(
+                f"features={features} are not two different numbers from 0 to {d} (which is the "
+                "intercept) of a model with one target or two classes."
+            )
+        best = clone(first).set_params(solver="auto", trace=False, max_iter=10_000).fit(X, y)
+        rest = np.append(np.ravel(best.coef_), best.intercept_)
+
+        def objective(at: Array) -> Array:
+            points = np.tile(rest, (len(at), 1))
+            points[:, list(features)] = at
+            return np.array([problem.objective(w[:d, None], w[d:]) for w in points])
+
+        paths = {}
+        for label, trace in traces.items():
+            points = np.column_stack([trace.coef.reshape(len(trace.at), -1), trace.intercept])
+            paths[label] = points[:, list(features)]
+        words = [*(f"$w_{{{j + 1}}}$" for j in range(d)), "$b$"]
+        names = words[features[0]], words[features[1]]
+        return cls(paths, objective, rest[list(features)], names).plot(ax)
+
+    def plot(self, ax: Any = None) -> DescentDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : array of matplotlib Axes, or Axes, optional
+            One for each path.
+
+        Returns
+        -------
+        self : DescentDisplay
+        """
+        count = len(self.paths)
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "plot")
+            size = (4.6 * count if count > 1 else 5.6, 4.4)
+            _, ax = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
+        places = np.ravel(ax)
+        if len(places) != count:
+            raise ValueError(f"There are {count} paths to draw on {len(places)} axes.")
+        shown = np.vstack([*self.paths.values(), self.minimum[None]])
+        shown = shown[np.isfinite(shown).all(axis=1)]
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        air = np.where(high > low, 0.15 * (high - low), 1.0)
+        ticks = [np.linspace(a, b, _GRID) for a, b in zip(low - air, high + air)]
+        mesh = np.meshgrid(*ticks)
+        heights = self.objective(np.column_stack([part.ravel() for part in mesh]))
+        heights = heights.reshape(mesh[0].shape)
+        bottom = float(self.objective(self.minimum[None])[0])
+        # Squares of equal steps: lines that are evenly spaced in a bowl.
+        levels = bottom + (np.nanmax(heights) - bottom) * np.linspace(0, 1, _LEVELS + 1)[1:] ** 2
+        for place, (label, path) in zip(places, self.paths.items()):
+            place.contour(*ticks, heights, levels=levels, cmap="Greys_r", linewidths=0.8)
+            self._way(place, path)
+            place.set_xlabel(self.names[0])
+            place.set_ylabel(self.names[1])
+            place.spines[["top", "right"]].set_visible(False)
+            if label:
+                title(place, label)
+        return self._drawn_on(places)
+
+    def _way(self, ax: Any, path: Array) -> None:
+        few = len(path) <= 60
+        marker = {"marker": "o", "markersize": 3.5} if few else {}
+        ax.plot(*path.T, color=COLOURS[1], linewidth=1.4 if few else 0.8, **marker, zorder=3)
+        ax.plot(*path[0], "o", color=COLOURS[0], markersize=8, label="start", zorder=4)
+        style = {"color": "black", "markersize": 12, "markeredgecolor": "white", "zorder": 5}
+        ax.plot(*self.minimum, "*", label="minimum", **style)
+        legend(ax, "best")
+
+
+def _problem_of(model: Any, X: Any, y: Any) -> Any:
+    """The problem that a fitted model solved, stated again."""
+    if not hasattr(model, "_validated_problem") or not hasattr(model, "coef_"):
+        raise ValueError(
+            f"{type(model).__name__} does not minimise an objective of its weights: descents are "
+            "those of LinearRegressor and LogisticRegression."
+        )
+    return model._validated_problem(X, y, None, reset=False)[0]
+
+
+def plot_descent(
+    estimator: Any, X: Any, y: Any, ax: Any = None, *, features: tuple[int, int] | None = None
+) -> DescentDisplay:
+    """Draw the way of descents over the lines of equal objective; see :class:`DescentDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted LinearRegressor or LogisticRegression, or mapping of str to these
+        Fitted with ``trace=True``, all with the same objective.
+    X : array-like of shape (n, d)
+        The rows that were fitted.
+    y : array-like of shape (n,)
+    ax : array of matplotlib Axes, or Axes, optional
+    features : pair of int, optional
+        Numbers of the coefficients to draw, d for the intercept.
+
+    Returns
+    -------
+    display : DescentDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline import LinearRegressor
+    >>> from trueline.plots import plot_descent
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 2.0])
+    >>> model = LinearRegressor(penalty=None, solver="gradient_descent", trace=True)
+    >>> plot_descent(model.fit(X, y, coef_init=[3.0]), X, y).names
+    ('$w_{1}$', '$b$')
+    """
+    return DescentDisplay.from_estimator(estimator, X, y, features=features, ax=ax)

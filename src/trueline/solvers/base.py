@@ -365,6 +365,8 @@ class Event(NamedTuple):
 
 
 Callback = Callable[[Event], object]
+#: Receives the number of an iteration, its coefficients and intercepts.
+Keep = Callable[[float, Array, Array], None]
 
 
 @dataclass
@@ -379,11 +381,14 @@ class Monitor:
         Each receives an :class:`Event` after every check; returning True stops the fit.
     time_limit : float
         Seconds after which the loop stops.
+    keep : callable, optional
+        Keeps the weights of every iteration; without it nobody asks for them.
     """
 
     trace: Trace = field(default_factory=Trace)
     callbacks: Sequence[Callback] = ()
     time_limit: float = math.inf
+    keep: Keep | None = None
 
     @property
     def is_watching(self) -> bool:
@@ -392,7 +397,9 @@ class Monitor:
 
 
 def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, Array]]) -> Monitor:
-    """A monitor whose callbacks see the coefficients that a change of coordinates leads back to."""
+    """A monitor that sees the coefficients which a change of coordinates leads back to."""
+    keep = monitor.keep
+    seen = None if keep is None else lambda number, W, b: keep(number, *back(W, b))
 
     def told(callback: Callback) -> Callback:
         def tell(event: Event) -> object:
@@ -401,7 +408,8 @@ def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, A
 
         return tell
 
-    return replace(monitor, callbacks=[told(callback) for callback in monitor.callbacks])
+    told_all = [told(callback) for callback in monitor.callbacks]
+    return replace(monitor, callbacks=told_all, keep=seen)
 
 
 class Iteration(ABC):
@@ -471,6 +479,8 @@ def run(
     progress = iteration.progress()
     if trace.enabled:
         trace.record(iteration=0, objective=progress.objective, gap=progress.gap, seconds=0.0)
+    if monitor.keep is not None:
+        monitor.keep(0, iteration.coef, iteration.intercept)
     if progress.gap <= target_gap:
         return Status.CONVERGED, 0, progress
     for number in range(1, max_iter + 1):
@@ -484,6 +494,8 @@ def run(
             trace.record(
                 iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
             )
+        if monitor.keep is not None:
+            monitor.keep(number, iteration.coef, iteration.intercept)
         # Every callback hears of every event, also when an earlier one asked to stop, and may keep
         # what it is given.
         stop = []

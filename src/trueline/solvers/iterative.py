@@ -21,6 +21,7 @@ from trueline.solvers.base import (
     Facts,
     Iteration,
     Monitor,
+    Options,
     Progress,
     gram_seconds,
     iteration_seconds,
@@ -76,6 +77,16 @@ def best_constant(problem: Problem) -> Array:
         slope = problem.weigh(problem.loss.gradient(y, scores)).sum(axis=0)
         low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
     return 0.5 * (low + high)
+
+
+def starting_point(problem: Problem, options: Options) -> tuple[Array, Array]:
+    """Coefficients and intercepts to start from: those given, or zeros."""
+    W, b = np.zeros((problem.n_features, problem.n_targets)), np.zeros(problem.n_targets)
+    if options.start is not None:
+        W += options.start
+    if options.start_intercept is not None and problem.fit_intercept:
+        b += options.start_intercept
+    return W, b
 
 
 def target_gap(problem: Problem, tol: float) -> float:

@@ -141,15 +141,18 @@ def certify_mistakes(
     plain = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
     own = class_weights[(y > 0).astype(int) if W.shape[1] == 1 else y.astype(int)]
     s = plain * own
-    z, reach = margins_of(X, y, W, b)
+    norms = _norms(X)
+    z, reach = margins_of(X, y, W, b, norms)
     errors = float(s[z <= 0].sum())
     unsure = float(s[np.abs(z) <= 4 * reach].sum())
     rounding = unsure + 4 * (len(y) + 8) * _EPS * (errors + unsure)
     witness: dict[str, Array] = {"class_weights": class_weights}
     kind = "training errors"
     if run is not None:
-        candidates = [(W, b), (run.last, run.last_intercept)]
-        proof = _bound(X, y, plain, own, run, candidates, widest)
+        candidates = [(W, b)]
+        if not (np.array_equal(W, run.last) and np.array_equal(b, run.last_intercept)):
+            candidates.append((run.last, run.last_intercept))
+        proof = _bound(X, y, plain, own, run, candidates, widest, norms)
         if proof is not None:
             kind, witness = "mistake bound", {**witness, **proof}
     return Certificate(
@@ -166,10 +169,11 @@ def certify_mistakes(
     )
 
 
-def margins_of(X: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
+def margins_of(X: Any, y: Array, W: Array, b: Array, norms: Array) -> tuple[Array, Array]:
     """By how much each row is right, and a bound on the rounding in it.
 
-    y (x.w + b) for one column; else the score of the right class less the highest other one.
+    y (x.w + b) for one column; else the score of the right class less the highest other one. With
+    ``norms`` at least ||x_i||, sum_j |x_ij w_j| <= ||x_i|| ||w|| costs no pass over the rows.
     """
     n = X.shape[0]
     z, reach = np.empty(n), np.empty(n)
@@ -180,7 +184,8 @@ def margins_of(X: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
             block = block if sp.issparse(X) else np.asarray(block, dtype=np.float64)
             terms = int(np.diff(block.indptr).max()) if sp.issparse(block) else block.shape[1]
             scores = np.asarray(block @ W) + b
-            size = (terms + 3) * _EPS * (np.asarray(abs(block) @ np.abs(W)) + np.abs(b)) + 1e-300
+            sums = norms[part, None] * np.linalg.norm(W, axis=0) * (1 + 2 * len(W) * _EPS)
+            size = (terms + 3) * _EPS * (sums + np.abs(b)) + 1e-300
             if W.shape[1] == 1:
                 z[part], reach[part] = y[part] * scores[:, 0], size[:, 0]
                 continue
@@ -201,21 +206,29 @@ def _bound(
     run: Run,
     candidates: list[Separator],
     widest: Widest | None,
+    norms: Array,
 ) -> dict[str, Array] | None:
     """The witness of a mistake bound, or None if nothing at hand separates the rows."""
     k, columns = 1 if run.direct else run.counts.shape[1], run.last.shape[1]
     U, u = np.zeros_like(run.last), np.zeros(columns)
     gamma, radius, bound = np.zeros(k), np.zeros(k), np.full(k, np.inf)
     room = 1e-12 + 4 * (U.size + 16) * _EPS  # for another order of summation
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = [] if run.direct else [np.asarray(X @ V) + v for V, v in candidates]
     for r in range(k):
         target, steps = _problem(y, plain, own, run, columns, r)
         counted = steps > 0
         of = slice(None) if run.direct or columns == 1 else slice(r, r + 1)
+        # Most candidates leave a row on the wrong side, which their scores show at once.
+        wrong = [bool((target * z[:, r] <= 0)[counted].any()) for z in scores]
+        those = [one for number, one in enumerate(candidates) if run.direct or not wrong[number]]
+        radius[r], scale = _scale(norms[counted], steps[counted], run, r, room)
+        if not those and widest is None:
+            continue
         rows, target = X if counted.all() else X[counted], target[counted]
-        radius[r], scale = _scale(rows, steps[counted], run, r, room)
         best = _widest(
-            partial(_margin, rows, target, run.intercept_step),
-            [(V[:, of], v[of]) for V, v in candidates],
+            partial(_margin, rows, target, run.intercept_step, norms[counted]),
+            [(V[:, of], v[of]) for V, v in those],
             widest and partial(widest, rows, target, run.intercept_step),
         )
         if best is None:
@@ -229,9 +242,10 @@ def _bound(
     return {**run.witness, **_witness(U, u, updates, gamma, radius, bound)}
 
 
-def _scale(X: Any, steps: Array, run: Run, r: int, room: float) -> tuple[float, float]:
+def _scale(norms: Array, steps: Array, run: Run, r: int, room: float) -> tuple[float, float]:
     """R, and what the bound is when divided by gamma^2."""
-    radius = float(np.sqrt(_largest_square(X) + run.intercept_step)) * (1 + room)
+    largest = float(norms.max(initial=0.0)) ** 2
+    radius = float(np.sqrt(largest + run.intercept_step)) * (1 + room)
     low, high = steps.min(), max(steps.max(), run.largest[r])
     wide = (2.0 if run.direct else 1.0) * high * radius**2 + 2 * run.threshold
     return radius, float(wide / low)
@@ -247,13 +261,13 @@ def open_mistakes(
     """
     plain = np.ones(len(y)) if weights is None else weights
     own = class_weights[(y > 0).astype(int) if columns == 1 else y.astype(int)]
-    made = run.counts.sum(axis=0, dtype=np.int64)
+    made, norms = run.counts.sum(axis=0, dtype=np.int64), _norms(X)
     pairs = []
     for r in range(1 if run.direct else run.counts.shape[1]):
         _, steps = _problem(y, plain, own, run, columns, r)
         some = steps > 0
         updates = int(made.sum() if run.direct else made[r])
-        pairs.append((updates, _scale(X[some], steps[some], run, r, 0.0)[1]))
+        pairs.append((updates, _scale(norms[some], steps[some], run, r, 0.0)[1]))
     return pairs
 
 
@@ -278,8 +292,10 @@ def _widest(
     found = None if wider is None else wider()
     if found is not None:
         candidates, margins = [*candidates, found], [*margins, np.nan_to_num(margin(found))]
+    if not max(margins, default=0.0) > 0:
+        return None
     best = int(np.argmax(margins))
-    return (candidates[best], margins[best]) if margins[best] > 0 else None
+    return candidates[best], margins[best]
 
 
 def _problem(
@@ -293,7 +309,7 @@ def _problem(
     return np.where(mine, 1.0, -1.0), run.rate * (plain * np.where(mine, own, 1.0))
 
 
-def _margin(X: Any, y: Array, step: float, separator: Separator) -> float:
+def _margin(X: Any, y: Array, step: float, norms: Array, separator: Separator) -> float:
     """The margin of weights and intercepts, from below; not positive if they separate nothing."""
     V, v = separator
     if step == 0 and v.any():
@@ -301,17 +317,18 @@ def _margin(X: Any, y: Array, step: float, separator: Separator) -> float:
     norm = float(np.sqrt((V**2).sum() + ((v**2).sum() / step if step > 0 else 0.0)))
     if not 0 < norm < np.inf:
         return 0.0
-    z, reach = margins_of(X, y, V, v)
+    z, reach = margins_of(X, y, V, v, norms)
     return float((z - 2 * reach).min()) / norm * (1 - 1e-12)
 
 
-def _largest_square(X: Any) -> float:
-    """The largest squared norm of a row, from above."""
+def _norms(X: Any) -> Array:
+    """At least the norm of each row."""
     if sp.issparse(X):
-        squares = np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+        squared = X.data.astype(np.float64) ** 2
+        squares = np.asarray(type(X)((squared, X.indices, X.indptr), X.shape).sum(axis=1))
     else:
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return float(squares.max(initial=0.0)) * (1 + (X.shape[1] + 4) * _EPS)
+    return np.sqrt(squares.ravel()) * (1 + (X.shape[1] + 4) * _EPS)
 
 
 def bound_kernel_mistakes(
@@ -411,7 +428,7 @@ def _kernel_margin(
     beta, level = candidate
     if not constant and level != 0:
         return 0.0
-    z, _ = margins_of(K, y, beta[:, None], np.array([level]))
+    z, _ = margins_of(K, y, beta[:, None], np.array([level]), _norms(K))
     bulk = float(beta @ beta)
     square = float(beta @ (K @ beta)) + level**2 + 2 * float(np.abs(beta) @ error)
     square += delta * bulk * (1 + 1e-9)

@@ -25,8 +25,9 @@ only to exist. They are made from known ones u^ as follows; each step enters the
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2. Where p* is finite but large, so that its
    absolute values alone hold all coefficients may cost less.
-4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
-   (:mod:`trueline.check.rows`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+4. *Coefficients without penalty* need q_j = 0, and those may have it whose penalty is lost in the
+   rounding of q. With M^T X_c^T S X_c M >= nu I for these columns (:mod:`trueline.check.rows`),
+   u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
    Columns that depend on others exactly have it with them (:mod:`trueline.check.rows`).
    Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
 
@@ -382,7 +383,7 @@ class _Bound:
                 return bound, None
         # Those inside their bounds cost q_j w_j if they are not held, which may be all there is.
         held = penalty.is_free(q, off)
-        inside = held | penalty.is_inside(W)
+        inside = held | penalty.is_inside(W, off)
         for free in (held, inside) if (inside != held).any() else (held,):
             found = self._held(claimed, free, q, off, squares)
             if found[0] <= claimed:

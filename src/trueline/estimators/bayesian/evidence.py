@@ -36,6 +36,7 @@ from trueline.estimators.shared.base import (
     fit_with_callbacks,
     watch,
 )
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.validation import dense_new_rows
@@ -62,7 +63,7 @@ _SMALL = 150
 
 
 @parameters()
-class EvidenceRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
+class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEstimator):
     """Gaussian coefficients and noise whose precisions are those that make the targets probable.
 
     Parameters
@@ -156,7 +157,12 @@ class EvidenceRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
             solution.seconds = time.perf_counter() - start
             plan = self._plan_of(problem, solution)
             self._store(solution.extra["problem"], plan, solution, X.dtype, 1)
+        self._keep_of_rows(X, y, sample_weight)
         return self
+
+    def _dispersion(self) -> float:
+        """The variance of the noise that was learned."""
+        return 1.0 / float(self.alpha_)
 
     def _refuse(self, X: Any, cause: Exception | None) -> NoReturn:
         """Say why there is no answer: NaN, infinity, or squares out of range."""

@@ -31,7 +31,15 @@ from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.classification.logistic import LogisticRegression
 from trueline.estimators.shared.classifier import encode_labels
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    marked,
+    named_by,
+    one_of,
+    parameters,
+    tied,
+)
 from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
 from trueline.estimators.svm.classifier import best_slopes
 from trueline.estimators.svm.linear import LinearSVC
@@ -125,6 +133,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         s = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
         used = seen & (s > 0)
         self.calibrators_ = fit_calibrators(scores[used], codes[used], s[used], self.method)
+        self._as_fitted = marked(self._predicting())
         self.estimator_ = _fitted(base, X, y, weights)
         return self
 
@@ -224,7 +233,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         verification : Verification
         """
         check_is_fitted(self)
-        return self.estimator_.verify(X, y, sample_weight)
+        now = self._predicting()
+        return tied(self._as_fitted, now, lambda: self.estimator_.verify(X, y, sample_weight))
+
+    def _predicting(self) -> dict[str, Any]:
+        return {**named_by(self), "calibrators_": self.calibrators_}
 
     def explain(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False

@@ -23,7 +23,9 @@ from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
+from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -184,7 +186,9 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 
 @parameters()
 class LogisticRegression(
+    StartsAnywhere,
     LabelInference,
+    Likelihood,
     ColumnRank,
     ConstantColumn,
     SparseCoefficients,
@@ -246,7 +250,13 @@ class LogisticRegression(
     n_jobs : int, optional
         Deprecated, without effect, as in scikit-learn.
     trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
+        Keep objective, gap and coefficients of every iteration in ``trace_``.
+    eta0 : float, optional
+        First step of the gradient methods; None computes it from the data.
+    schedule : {"constant", "inverse", "sqrt"}, default="inverse"
+        How the steps of the stochastic ones shrink.
+    batch_size : int, default=32
+        Rows per step of "mini_batch".
 
     Attributes
     ----------
@@ -300,6 +310,9 @@ class LogisticRegression(
     warm_start: bool = False
     n_jobs: int | None = given(None, None, "int")
     trace: bool = False
+    eta0: float | None = given(None, "(0, inf)", None)
+    schedule: str = given("inverse", one_of("constant", "inverse", "sqrt"))
+    batch_size: int = given(32, "int [1, inf)")
 
     # --- the problem ----------------------------------------------------------------------------
 
@@ -372,6 +385,9 @@ class LogisticRegression(
             tol=max(self.tol**2, _FINEST if self._is_quadratic else _FINEST_LINEAR),
             max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
             random_state=self.random_state,
+            eta0=getattr(self, "eta0", None),  # a search over C has no descents
+            schedule=getattr(self, "schedule", "inverse"),
+            batch_size=getattr(self, "batch_size", 32),
             **self._warm(),
         )
 

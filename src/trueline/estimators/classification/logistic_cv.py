@@ -147,7 +147,7 @@ def _flat(model: Any) -> Array:
 _SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
 
 
-@parameters(without=["C", "l1_ratio", "warm_start", "trace"])
+@parameters(without=["C", "l1_ratio", "warm_start", "trace", "eta0", "schedule", "batch_size"])
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C (and l1_ratio) chosen by cross-validation.
 

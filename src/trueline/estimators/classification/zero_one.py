@@ -80,7 +80,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     solver : {"auto", "branch_and_bound", "local_search", "highs"}, default="auto"
         "auto" is "branch_and_bound"; "local_search" stops with the bound at its root; "highs" takes
         the hyperplane that HiGHS finds for the mixed integer program. Its bound is only reported.
-    time_limit : float or None, default=60.0
+    time_limit : float or None, default=10.0
         Seconds; the gap that is then left is in the certificate.
     verbose : bool, default=False
         Show the progress of the search.
@@ -127,7 +127,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     fit_intercept: bool = True
     class_weight: Any = given(None, "class_weight")
     solver: str = given("auto", one_of("auto", *_TITLES))
-    time_limit: float | None = given(60.0, "[0, inf)", None)
+    time_limit: float | None = given(10.0, "[0, inf)", None)
     verbose: bool = False
 
     @property
@@ -244,7 +244,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     def _warn_of_gap(self, found: Found) -> None:
         hints = {
             "precision": "Hyperplanes that may be better lie in cells too thin for doubles.",
-            "time limit": "Raise time_limit to close the gap.",
+            "time limit": f"time_limit={self.time_limit} seconds: raise it, or set None, to go on.",
         }
         warnings.warn(
             f"{type(self).__name__} was stopped ({found.reason}) before its hyperplane was proven "

@@ -95,7 +95,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
     _: KW_ONLY
     l2: float = given(0.0, "[0, inf)")
     fit_intercept: bool = True
-    time_limit: float | None = given(60.0, "[0, inf)", None)
+    time_limit: float | None = given(10.0, "[0, inf)", None)
     min_eigenvalue: float | None = given(None, "[0, 1]", None)
     verbose: bool = False
 
@@ -242,8 +242,8 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         else:
             said = f"its support was proven best; it is {gap}"
         warnings.warn(
-            f"{type(self).__name__} was stopped ({reasons}) before {said}. Raise time_limit to "
-            "close the gap.",
+            f"{type(self).__name__} was stopped ({reasons}) before {said}. Raise time_limit "
+            f"({self.time_limit} seconds), or set None, to close the gap.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -422,7 +422,7 @@ class BestSubset(SubsetRegressor):
         beyond 30.
     criterion : {"aic", "aicc", "bic", "adjusted_r2", "cp"}, default="bic"
         Which size predicts, if there are several; sizes with as many parameters as rows do not.
-    time_limit : float or None, default=60.0
+    time_limit : float or None, default=10.0
         Seconds for all sizes together; the gap that is then left is in the certificate.
     min_eigenvalue : float or None, default=None
         Compare only supports whose correlation matrix has no eigenvalue below this; 0 compares
@@ -522,7 +522,7 @@ class L0Regression(SubsetRegressor):
     ----------
     alpha : float, default=1.0
         Price of a column.
-    time_limit : float or None, default=60.0
+    time_limit : float or None, default=10.0
         Seconds; the gap that is then left is in the certificate.
     min_eigenvalue : float or None, default=None
         As in :class:`BestSubset`.

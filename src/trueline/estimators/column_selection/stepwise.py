@@ -510,7 +510,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
         return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
 
     def _explained_fit(self) -> StepwiseExplanation:
-        fit = super()._explained_fit()
+        fit = replace(super()._explained_fit(), by_hand=())  # of many fits, one
         title = self._purpose(self._plan.facts.n, len(self.support_), None)
         return StepwiseExplanation(
             title, self.history_, self.criterion, self._names(), fit, fit.certificate

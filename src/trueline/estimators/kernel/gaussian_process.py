@@ -20,6 +20,7 @@ from trueline.estimators.kernel.kernel_function import (
     check_scale,
     data_text,
     matrix_text,
+    noise_covariance,
 )
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
@@ -34,6 +35,7 @@ from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
 from trueline.gaussian_process.likelihood import (
     Likelihood,
+    add_evaluation,
     generic_likelihood,
     repeated_rows,
     warn_of_contradictions,
@@ -50,6 +52,7 @@ from trueline.gaussian_process.search import (
 )
 from trueline.gaussian_process.structure import recognise
 from trueline.guard import Verdict, warn_of_gap
+from trueline.trace import Trace
 from trueline.wording import counted
 
 Array = NDArray[np.float64]
@@ -109,6 +112,9 @@ class GaussianProcessRegressor(
         For predictions before any fit.
     random_state : int, RandomState or None
         For the starts.
+    trace : bool, default=False
+        Keep every evaluation of the likelihood of all rows in ``trace_``: minus its value as the
+        objective, theta (logarithms of the parameters) as the weights.
 
     Attributes
     ----------
@@ -125,6 +131,7 @@ class GaussianProcessRegressor(
         is first looked at, at the cost of a few evaluations.
     n_iter_ : int
         Evaluations of the likelihood of all rows.
+    trace_ : Trace
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -162,6 +169,7 @@ class GaussianProcessRegressor(
     copy_X_train: bool = True
     n_targets: int | None = given(None, "int [1, inf)", None)
     random_state: Any = given(None, "random_state")
+    trace: bool = False
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -273,7 +281,7 @@ class GaussianProcessRegressor(
 
     def _search(self) -> Found:
         """The best parameters, set in ``kernel_``."""
-        theta = self.kernel_.theta
+        theta, self.trace_ = self.kernel_.theta, Trace(enabled=self.trace)
         if self.optimizer is None or self.kernel_.n_dims == 0:
             value = self.log_marginal_likelihood(theta, clone_kernel=False)
             return Found(theta, float(value), 1, True)
@@ -300,6 +308,7 @@ class GaussianProcessRegressor(
         """The best maximum that a search from these starts reaches."""
         likelihood = self._likelihood()
         if likelihood is not None and self.optimizer == "fmin_l_bfgs_b":
+            likelihood.trace = self.trace_
             return maximise(likelihood, starts, bounds)[0]
         return self._search_generic(starts, bounds)
 
@@ -336,6 +345,7 @@ class GaussianProcessRegressor(
             found = self.log_marginal_likelihood(
                 theta, eval_gradient=eval_gradient, clone_kernel=False
             )
+            add_evaluation(self.trace_, theta, found[0] if eval_gradient else found)
             return (-found[0], -found[1]) if eval_gradient else -found
 
         ends = []
@@ -514,10 +524,7 @@ class GaussianProcessRegressor(
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        vectors = self.kernel is None or self.kernel.requires_vector_input
-        X = validate_data(
-            self, X, ensure_2d=vectors, dtype="numeric" if vectors else None, reset=False
-        )
+        X = self._checked(X)
         if not hasattr(self, "X_train_"):
             return self._predict_prior(X, return_std, return_cov)
         cross = self._cross(X)
@@ -536,6 +543,12 @@ class GaussianProcessRegressor(
             variance[part] -= np.einsum("ij,ij->j", half, half)
         # Below zero by rounding alone, where a row is known as well as the numbers allow.
         return mean, np.sqrt(self._in_units(np.maximum(variance, 0.0)))
+
+    def _checked(self, X: Any) -> Any:
+        """Rows that the kernel can compare."""
+        vectors = self.kernel is None or self.kernel.requires_vector_input
+        kind = "numeric" if vectors else None
+        return validate_data(self, X, ensure_2d=vectors, dtype=kind, reset=False)
 
     def _cross(self, X: Any) -> Array:
         if self._structure is None:
@@ -562,7 +575,9 @@ class GaussianProcessRegressor(
             values = np.repeat(values[..., None], targets, axis=-1)
         return mean, values
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, noise: bool = True
+    ) -> Array:
         """Draw functions from the process, and evaluate them at X.
 
         Parameters
@@ -570,6 +585,9 @@ class GaussianProcessRegressor(
         X : array-like of shape (m, d)
         n_samples : int, default=1
         random_state : int, RandomState or None, default=0
+        noise : bool, default=True
+            Whether the noise of the kernel (a ``WhiteKernel``) is part of the samples, as in
+            scikit-learn; without it they are smooth.
 
         Returns
         -------
@@ -577,6 +595,10 @@ class GaussianProcessRegressor(
         """
         generator = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
+        if not noise:
+            part = noise_covariance(getattr(self, "kernel_", self.kernel), self._checked(X))
+            part = self._in_units(part) if hasattr(self, "X_train_") else part
+            cov = cov - (part if part.ndim == cov.ndim else part[..., None])
         if mean.ndim == 1:
             return np.asarray(generator.multivariate_normal(mean, cov, n_samples).T)
         return np.stack(

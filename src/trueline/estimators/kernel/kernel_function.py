@@ -180,3 +180,20 @@ def check_scale(values: Any, name: str) -> None:
             f"The squares of the values of {name} overflow in double precision (the largest is "
             f"{float(np.abs(data).max()):.3g}): divide them by a power of ten."
         )
+
+
+def noise_covariance(kernel: Any, rows: Any) -> NDArray[Any]:
+    """The noise of a kernel, on the diagonal: between two sets of rows it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> from trueline.estimators.kernel.kernel_function import noise_covariance
+    >>> noise_covariance(RBF() + WhiteKernel(0.5), np.zeros((2, 1)))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    if kernel is None:  # the default one has none
+        return np.zeros((len(rows), len(rows)))
+    return np.diag(kernel.diag(rows) - np.diagonal(kernel(rows, rows)))

@@ -57,7 +57,15 @@ from trueline.estimators.multiclass.parts import (
     planes_of,
     scores_of,
 )
-from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    REQUIRED,
+    given,
+    marked,
+    named_by,
+    parameters,
+    tied,
+)
 from trueline.estimators.shared.validation import validate_data
 from trueline.wording import Readable, counted, relative
 
@@ -461,6 +469,16 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if known:
                 setattr(self, name, known[0])
 
+    def _mark_fitted(self) -> None:
+        """Remember which class each part is about, so that later changes are noticed."""
+        self._as_fitted = marked(self._predicting())
+
+    def _predicting(self) -> dict[str, Any]:
+        own = {
+            name: vars(self)[name] for name in ("code_book_", "multilabel_") if name in vars(self)
+        }
+        return {**named_by(self), **own}
+
     # --- scores ---------------------------------------------------------------------------------
 
     def _part_scores(self, X: Any) -> NDArray[Any]:
@@ -515,6 +533,10 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if not self.certificate_.parts:
             raise AttributeError("No binary problem was fitted: there is nothing to verify.")
+        before = getattr(self, "_as_fitted", {})
+        return tied(before, self._predicting(), lambda: self._check_parts(X, y, sample_weight))
+
+    def _check_parts(self, X: Any, y: Any, sample_weight: Any) -> Verification:
         outcomes = []
         for binary, part in zip(self._binaries(y), self.estimators_, strict=True):
             if isinstance(part, ConstantPredictor):

@@ -182,6 +182,7 @@ class OneVsOneClassifier(BinaryReduction):
         if get_tags(self.estimator).input_tags.pairwise:
             every = np.arange(len(y))
             self.pairwise_indices_ = [every if b.rows is None else b.rows for b in binaries]
+        self._mark_fitted()
         return self
 
     @available_if(parts_have("partial_fit"))

@@ -182,6 +182,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
         self.estimators_ = parts
         self._take_over()
+        self._mark_fitted()
         return self
 
     @available_if(parts_have("partial_fit"))

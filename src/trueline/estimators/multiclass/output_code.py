@@ -493,6 +493,7 @@ class OutputCodeClassifier(BinaryReduction):
         parts, self._shared = self._fit_shared(X, y, binaries, params)
         self.estimators_ = parts or fit_parts(self.estimator, X, binaries, params, self.n_jobs)
         self._take_over()
+        self._mark_fitted()
         return self
 
     def _fit_shared(

@@ -112,7 +112,7 @@ class Perceptron(OnlineClassifier):
     normalize_rows : bool, default=False
         Whether rows are divided by their Euclidean norms, also in predictions.
     record_updates : bool, default=False
-        Whether :attr:`records_` keeps the row and step of every update.
+        Whether :attr:`records_` keeps the row and step of every update; "textbook" always does.
     sign_of_zero : {-1, 0, 1}, default=0
         Which side a score of zero is on, in learning and in ``predict``: with 1 the positive one,
         so that such a row of ``classes_[1]`` is right. With 0 it is on none: a mistake whatever its
@@ -275,7 +275,7 @@ class Perceptron(OnlineClassifier):
         return Outcome(n_iter, record, True, last=np.append(w, b))
 
     def _keeps_log(self) -> bool:
-        return bool(self.record_updates or self.trace) or self.variant == "voted"
+        return bool(self.record_updates or self.trace) or self.variant in ("voted", "textbook")
 
     def _tell(self, tasks: list[Any], outcomes: list[Outcome], classes: NDArray[Any]) -> None:
         """Warn of rows that are left on the wrong side, with what is known of separability."""

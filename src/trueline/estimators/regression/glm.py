@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
@@ -27,11 +26,19 @@ from trueline.check import Check, Verification
 from trueline.estimators.regression.standard_errors import FisherInference
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
 from trueline.estimators.shared.columns import ColumnRank
+from trueline.estimators.shared.likelihood import Likelihood, of_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
-from trueline.estimators.shared.validation import checked_rows, numeric_target
+from trueline.estimators.shared.validation import (
+    checked_rows,
+    numeric_target,
+    refuse_nonfinite,
+    takes_batches,
+    unpacked,
+)
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
+from trueline.losses.noise import noise_of
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
@@ -136,7 +143,7 @@ _FINEST = 1e-13
 
 @parameters()
 class GeneralizedLinearRegressor(
-    FisherInference, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
+    FisherInference, Likelihood, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
 ):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
@@ -206,6 +213,9 @@ class GeneralizedLinearRegressor(
         """The inverse of the link."""
         return np.exp(scores) if self._is_log else scores
 
+    def _level_of(self, y: Any, s: Array) -> float:
+        return of_targets(noise_of(self._loss()), y, s)
+
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver] if self._loss().name != "squared" else "auto"
 
@@ -255,6 +265,7 @@ class GeneralizedLinearRegressor(
         return self._stated(part, own[present], weights[present], shift), X, y
 
     @fit_with_callbacks
+    @takes_batches
     def fit(
         self,
         X: Any,
@@ -299,7 +310,7 @@ class GeneralizedLinearRegressor(
     def _run(self, task: Task) -> Solution:
         if "nonconvex" not in task.problem.loss.capabilities:
             return super()._run(task)
-        assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
+        refuse_nonfinite(task.X, type(self).__name__)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
             solution = solve_locally(task.problem, task.options, task.monitor)
@@ -332,7 +343,7 @@ class GeneralizedLinearRegressor(
     def verify(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         offset: Any = None,
@@ -351,12 +362,13 @@ class GeneralizedLinearRegressor(
         verification : Verification
             True in a boolean context if every claim holds.
         """
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         certificate = replace(self.certificate_, reading=None)
         try:
             data = self._verified_data(X, y, sample_weight, offset, exposure)
         except ValueError as error:
             return Verification((Check("data fit the model", "yes", str(error), False),))
-        return self._tied(certificate.verify(*data))
+        return self._tied(lambda: certificate.verify(*data))
 
     def explain(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
+from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
@@ -134,8 +137,10 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
         is_known = solution.rank is not None or isinstance(problem, MomentsProblem)
         if not (is_known or self.positive or np.prod(problem.design.shape) * d > _QUICK):
             # Iterative solvers do without it: the factorisation of the rows tells.
-            direct = execute(problem, make_plan(problem, "qr"), Options(), Monitor())
-            solution.rank, solution.row_space = direct.rank, direct.row_space
+            rows = replace(problem, target=np.zeros((problem.n_samples, 1)))
+            if exponents_of(rows) is None:  # else squares would overflow or vanish
+                direct = execute(rows, make_plan(rows, "qr"), Options(), Monitor())
+                solution.rank, solution.row_space = direct.rank, direct.row_space
         super()._keep_of(problem, solution)
         self._singular = solution.singular_values
 
@@ -168,7 +173,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
 
 
 @parameters()
-class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
+class LinearRegressor(StartsAnywhere, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """A linear model for any registered loss and penalty.
 
     Minimises over w and b::
@@ -208,7 +213,7 @@ class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     time_limit : float, optional
         Seconds after which an iterative solver stops.
     trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
+        Keep objective, gap and coefficients of every iteration in ``trace_``.
     progress : bool, default=False
         Show a progress bar.
     random_state : int, RandomState or None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import MaximumError
@@ -28,7 +29,7 @@ _SOLVERS = {
 
 
 @parameters()
-class ChebyshevRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
+class ChebyshevRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEstimator):
     r"""Linear regression with the smallest possible largest error, exactly.
 
     Minimises over w and b::
@@ -136,6 +137,7 @@ class ChebyshevRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
         return Options(max_iter=self.max_iter, smoothing=self.smoothing)
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        super()._keep_of_rows(X, y, sample_weight)
         weights = self._weights(sample_weight, X)
         if weights is not None:  # rows without weight were left out of the problem
             self.alternation_: NDArray[np.intp] = np.flatnonzero(weights)[self.alternation_]

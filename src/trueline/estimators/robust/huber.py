@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
@@ -18,6 +17,7 @@ from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.objective import Objective
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
+from trueline.estimators.shared.validation import refuse_nonfinite
 from trueline.losses import Huber
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2
@@ -127,7 +127,7 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
                     ConcomitantProblem(problem), tol, self.max_iter, task.monitor, start
                 )
         except FloatingPointError:
-            assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(task.X, type(self).__name__)
             raise ValueError(
                 "Squares of X or y leave the range of double precision. Divide the columns or the "
                 "target by a power of ten first."
@@ -162,7 +162,7 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
             *column_sizes(problem),
         )
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+    def objective(self, X: Any, y: Any = None, sample_weight: Any = None, **data: Any) -> Objective:
         """The function that the fit has minimised, at the scale that was found.
 
         sigma H(r / sigma) is Huber's loss of r with threshold epsilon sigma, times 2 / sigma.

@@ -12,6 +12,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_ordered
 from trueline.estimators.regression.standard_errors import QuantileInference
 from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
@@ -34,7 +35,7 @@ _SOLVERS = {
 
 
 @parameters()
-class _PiecewiseLinear(SingleTarget, LinearRegressorBase, LinearEstimator):
+class _PiecewiseLinear(Likelihood, SingleTarget, LinearRegressorBase, LinearEstimator):
     """What estimators with losses made of straight lines share."""
 
     _: KW_ONLY

@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
@@ -38,11 +37,18 @@ from trueline.estimators.shared.precision import (
     unscaled,
 )
 from trueline.estimators.shared.report import Explanation, in_given_terms
-from trueline.estimators.shared.validation import new_rows, row_weights
+from trueline.estimators.shared.validation import (
+    new_rows,
+    refuse_nonfinite,
+    row_weights,
+    takes_batches,
+    unpacked,
+    wrappers,
+)
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
-from trueline.plan import Plan
+from trueline.plan import Plan, normal_equations_by_hand
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
@@ -118,7 +124,8 @@ def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Mo
         callbacks.append(bar)
     fitted: dict[str, Any] = {}
     try:
-        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit))
+        keep = trace.keep if trace.enabled else None
+        yield Monitor(trace, callbacks, math.inf if limit is None else float(limit), keep)
         if seen is not None:  # only a fit that came to its end can be evaluated
             fitted = {**data, "reconstruction_attributes": {}}
     finally:
@@ -244,13 +251,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     # --- fitting --------------------------------------------------------------------------------
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
+        X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
+            Rows to learn from. Batches bring their target and weights along.
         y : array-like of shape (n,) or (n, k)
             One target, or several; or class labels of any type, of shape (n,).
         sample_weight : float or array-like of shape (n,), optional
@@ -299,7 +307,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Carry out the plan, and deal with numbers too large or too small to be squared."""
         problem, X = task.problem, task.X
         if not SOLVERS[task.plan.chosen].shows_nonfinite or problem.design.is_sparse:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(X, type(self).__name__)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
@@ -308,12 +316,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                refuse_nonfinite(X, type(self).__name__)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return task.run_scaled()
         found = solution.moments
-        if found is None or found.is_ordinary() or exponents_of(problem) is None:
+        # Who took over from the chosen solver was told nothing of its sums of squares.
+        tells = found is None and solution.solver == task.plan.chosen
+        if tells or (found and found.is_ordinary()) or exponents_of(problem) is None:
             return solution
         return task.run_scaled()
 
@@ -329,7 +339,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
-            stacklevel=5 + hasattr(type(self).fit, "__wrapped__"),
+            stacklevel=5 + wrappers(type(self).fit),
         )
 
     def _solve_and_store(
@@ -464,7 +474,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
         return W, b
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, **data: Any) -> Objective:
+    def objective(self, X: Any, y: Any = None, sample_weight: Any = None, **data: Any) -> Objective:
         """The function that the fit has minimised, to be called at any coefficients.
 
         Parameters
@@ -483,18 +493,19 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             arguments, and prints as its formula.
         """
         check_is_fitted(self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         return objective_of(self, X, y, sample_weight, **data)
 
     def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
         """Derivatives by ``coef_`` and ``intercept_``, from those by the problem's variables."""
         return G, g
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the certificate against the data that were fitted.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
         y : array-like of shape (n,) or (n, k)
         sample_weight : array-like of shape (n,), optional
 
@@ -503,13 +514,18 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        certificate = self.certificate_
-        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
-    def _tied(self, verification: Verification) -> Verification:
+        def check() -> Verification:
+            certificate = self.certificate_
+            return verify(certificate, *certificate.read(X, y, sample_weight))
+
+        return self._tied(check)
+
+    def _tied(self, check: Callable[[], Verification]) -> Verification:
         """The outcome, which fails as well if hyperparameters were changed after the fit."""
-        before = getattr(self, "_as_fitted", {})
-        return tied(before, chosen_by(self), verification)
+        check_is_fitted(self)
+        return tied(getattr(self, "_as_fitted", {}), chosen_by(self), check)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""
@@ -545,6 +561,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is None:
             check_is_fitted(self)
             return replace(self._explained_fit(), all=all)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._check_parameters()
@@ -556,7 +573,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        return Explanation(plan, self._solution_facts, certificate)
+        steps = _by_hand(plan, certificate)
+        return Explanation(plan, self._solution_facts, certificate, by_hand=steps)
 
     def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What will be done with (X, y)."""
@@ -568,7 +586,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     _strength_in_sum = "alpha"
 
     def _planned_explanation(self, problem: Problem, plan: Plan) -> Explanation:
-        return Explanation(self._in_given_terms(plan, problem.penalty, problem.total_weight))
+        told = self._in_given_terms(plan, problem.penalty, problem.total_weight)
+        return Explanation(told, by_hand=_by_hand(plan, problem))
 
     def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
         """The plan, its objective in terms of the parameters as they were given."""
@@ -589,6 +608,16 @@ if TYPE_CHECKING:
     Host = LinearEstimator
 else:
     Host = object
+
+
+def _by_hand(plan: Plan, stated: Any) -> list[str]:
+    """The steps of the normal equations, where these are what there is to solve."""
+    loss, penalty = getattr(stated, "loss", None), getattr(stated, "penalty", None)
+    if loss is None or penalty is None or plan.facts.is_sparse:
+        return []
+    is_square = "quadratic" in loss.capabilities
+    is_square &= {"smooth", "quadratic"} <= penalty.capabilities
+    return normal_equations_by_hand(plan.facts) if is_square else []
 
 
 def build_problem(

@@ -455,4 +455,5 @@ class LinearClassifierBase(ClassifierMixin, Host):
         -------
         y : array of shape (n,)
         """
-        return self.classes_[chosen_by_scores(self.decision_function(X))]
+        codes = chosen_by_scores(self.decision_function(X))
+        return self.classes_[codes]

@@ -56,6 +56,8 @@ def with_constant(X: Any, size: float) -> Design:
 
 def with_constant_column(X: Any, size: float) -> Any:
     """[X, size 1] as an array or a sparse matrix, for whoever checks a certificate about it."""
+    if isinstance(X, Design):
+        return with_constant(X, size)
     X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     constant = np.full((X.shape[0], 1), float(size))
     return sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.design import as_design
+from trueline.design import Design, as_design
 from trueline.losses import smoothed
 from trueline.problem import Problem
 from trueline.wording import Readable
@@ -65,7 +65,7 @@ class Objective(Readable):
         return self.problem.penalty.value(W) + self._of_count(W)
 
     def _of_count(self, W: Array) -> float:
-        return self.price * np.count_nonzero(W)
+        return self.price * float(np.count_nonzero(W))
 
     def gradient(
         self, coef: ArrayLike | None = None, intercept: ArrayLike | None = None
@@ -113,7 +113,8 @@ def objective_of(model: Any, X: Any, y: Any, sample_weight: Any, **data: Any) ->
         X, y, weights = certificate.reading(X, y, sample_weight, **data)
     else:
         X, y, weights = certificate.read(X, y, sample_weight)
-    design = as_design(X if sp.issparse(X) else np.asarray(X, dtype=np.float64))
+    whole = sp.issparse(X) or isinstance(X, Design)
+    design = as_design(X if whole else np.asarray(X, dtype=np.float64))
     target = np.asarray(y, dtype=np.float64).reshape(design.shape[0], -1)
     if weights is not None:
         weights = np.array(np.broadcast_to(weights, len(target)), dtype=np.float64)

@@ -53,6 +53,7 @@ __all__ = [
     "given",
     "hidden",
     "marked",
+    "named_by",
     "one_of",
     "parameters",
     "same_rows",
@@ -262,6 +263,8 @@ _HOW = frozenset(
 )
 # What a fit finds or chooses by itself, if it does.
 _CHOSEN = ("coef_", "intercept_", "alpha_", "l1_ratio_", "C_", "lambda_", "scale_")
+# Which columns a model takes, and what its scores are names of.
+_NAMES = ("classes_", "n_features_in_", "feature_names_in_", "_is_multilabel", "_sparse")
 
 # Bytes of arrays that are shorter than what a digest of them would cost.
 _SHORT = 256
@@ -284,7 +287,12 @@ def chosen_by(model: Any) -> dict[str, Any]:
     found = {name: vars(model)[name] for name in _CHOSEN if name in vars(model)}
     if sp.issparse(found.get("coef_")):
         found["coef_"] = found["coef_"].toarray()
-    return {**settings_of(model), **found}
+    return {**settings_of(model), **named_by(model), **found}
+
+
+def named_by(model: Any) -> dict[str, Any]:
+    """Columns and classes as the fit saw them."""
+    return {name: vars(model)[name] for name in _NAMES if name in vars(model)}
 
 
 def marked(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -354,9 +362,14 @@ def same_rows(kept: Any, X: Any, which: Any = slice(None)) -> bool:
 
 
 def tied(
-    before: Mapping[str, Any], now: Mapping[str, Any], verification: Verification, **kept: bool
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    check: Callable[[], Verification],
+    **kept: bool,
 ) -> Verification:
     """The outcome of a check, which fails as well if the model is not as it was fitted.
+
+    What cannot even be checked of a model that was changed is no error.
 
     Parameters
     ----------
@@ -364,7 +377,7 @@ def tied(
         What was :func:`marked` in the fit.
     now : mapping of str to value
         The values as they are.
-    verification : Verification
+    check : callable
     **kept : bool
         Other things of the model, and whether they are what the data make them.
     """
@@ -372,5 +385,11 @@ def tied(
     changed = [name for name in marks if before[name] != marks[name]]
     changed += [name for name, is_kept in kept.items() if not is_kept]
     found = f"changed: {', '.join(changed)}" if changed else "yes"
+    try:
+        verification = check()
+    except (IndexError, TypeError, ValueError) as error:
+        if not changed:
+            raise
+        verification = Verification.refused(error)
     tie = Check("model as fitted", "yes", found, not changed)
     return replace(verification, checks=(tie, *verification.checks))

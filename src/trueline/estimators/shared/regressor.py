@@ -35,6 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.design.columns import submatrix
 from trueline.estimators.shared.base import Host, build_problem
+from trueline.estimators.shared.likelihood import log_posterior, rows_likelihood
 from trueline.estimators.shared.validation import (
     checked_rows,
     is_plain,
@@ -125,7 +126,7 @@ def real_problem(
             X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
             Y = y.astype(np.float64, copy=False)
     else:
-        Y = y
+        Y = y.astype(np.float64, copy=False)
         if reset:
             keep_columns_of(model, X)
     Y = Y[:, None] if Y.ndim == 1 else Y
@@ -380,23 +381,67 @@ class GaussianLikelihood(Host):
 
     # --- information criteria -------------------------------------------------------------------
 
-    def log_likelihood(self) -> Any:
-        """Gaussian log-likelihood of the rows, at the variance that makes them most likely.
+    def log_likelihood(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        dispersion: float | None = None,
+    ) -> Any:
+        """Gaussian log-likelihood, at the variance that makes the rows of the fit most likely.
 
-        With n the sum of the weights and R the residual square: ``-n/2 (log(2 pi R / n) + 1)``.
+        With n the sum of the weights and R the residual square: ``-n/2 (log(2 pi R / n) + 1)`` for
+        the rows of the fit, ``-n/2 log(2 pi phi) - R / (2 phi)`` for others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), optional
+            New rows, with ``y``; without them, the rows of the fit.
+        y : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), optional
+        dispersion : float, optional
+            The variance phi, where it is known.
 
         Returns
         -------
         value : float or array of shape (k,)
             One number per target; infinite for a perfect fit.
         """
-        return self._criterion(lambda n, R, p: criteria.log_likelihood(n, R), False)
+        if X is not None:
+            phi = self._dispersion() if dispersion is None else float(dispersion)
+            return rows_likelihood(self, X, y, sample_weight, phi)
 
-    def aic(self, *, count_variance: bool = False) -> Any:
+        def formula(n: float, square: Any, p: Any) -> Any:
+            if dispersion is None:
+                return criteria.log_likelihood(n, square)
+            return -n / 2 * np.log(2 * np.pi * dispersion) - square / (2 * dispersion)
+
+        return self._criterion(formula, False)
+
+    def _dispersion(self) -> float:
+        """The most likely variance, for one target."""
+        variance = self.noise_variance(unbiased=False)
+        if np.size(variance) > 1:
+            raise ValueError("The likelihood of new rows and the posterior are for one target.")
+        return float(np.ravel(variance)[0])
+
+    log_posterior = log_posterior
+
+    def aic(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        count_variance: bool = False,
+    ) -> Any:
         """Akaike's information criterion, ``-2 log-likelihood + 2 p``; smaller is better.
 
         Parameters
         ----------
+        X, y, sample_weight : optional
+            New rows, as in :meth:`log_likelihood`; without them, the rows of the fit.
         count_variance : bool, default=False
             p is ``degrees_of_freedom_``: coefficients and intercept, those of a penalised fit
             counted in part (the trace of the hat matrix). The noise variance is an estimated
@@ -416,7 +461,15 @@ class GaussianLikelihood(Host):
         >>> round(model.aic(), 3), round(model.aicc(), 3), round(model.bic(), 3)
         (4793.986, 4794.6, 4838.99)
         """
+        if X is not None:
+            return self._of_new_rows(X, y, sample_weight, count_variance, 2.0)
         return self._criterion(criteria.aic, count_variance)
+
+    def _of_new_rows(
+        self, X: Any, y: Any, sample_weight: Any, count_variance: bool, price: float
+    ) -> float:
+        p = float(np.ravel(self.degrees_of_freedom_)[0]) + float(count_variance)
+        return float(-2.0 * self.log_likelihood(X, y, sample_weight) + price * p)
 
     def aicc(self, *, count_variance: bool = False) -> Any:
         """Akaike's criterion corrected for few rows, ``-2 log-likelihood + 2 p n / (n - p - 1)``.
@@ -433,11 +486,20 @@ class GaussianLikelihood(Host):
         """
         return self._criterion(criteria.aicc, count_variance)
 
-    def bic(self, *, count_variance: bool = False) -> Any:
+    def bic(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        count_variance: bool = False,
+    ) -> Any:
         """Schwarz's Bayesian information criterion, ``-2 log-likelihood + p log n``.
 
         Parameters
         ----------
+        X, y, sample_weight : optional
+            As in :meth:`aic`.
         count_variance : bool, default=False
             As in :meth:`aic`.
 
@@ -445,6 +507,9 @@ class GaussianLikelihood(Host):
         -------
         value : float or array of shape (k,)
         """
+        if X is not None:
+            rows = float(np.sum(sample_weight)) if np.ndim(sample_weight) else float(len(y))
+            return self._of_new_rows(X, y, sample_weight, count_variance, float(np.log(rows)))
         return self._criterion(criteria.bic, count_variance)
 
     def _criterion(self, formula: Callable[[float, Any, Any], Any], count_variance: bool) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
-from trueline.estimators.shared.parameters import marked, tied
+from trueline.estimators.shared.parameters import marked, named_by, tied
 from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.wording import Readable, Text, counted
@@ -31,6 +31,8 @@ class Explanation(Readable):
     certificate: Certificate | None = None
     #: What is chosen before the fit that the plan is about, and how; one line each.
     search: Sequence[str] = ()
+    #: The steps of the textbook's method with their costs; one line each.
+    by_hand: Sequence[str] = ()
     #: Whether every solver is listed, those for other losses and penalties too.
     all: bool = False
 
@@ -41,6 +43,7 @@ class Explanation(Readable):
     def __str__(self) -> str:
         lines = [self.plan.text(self.all)]
         lines += [f"{'' if i else 'search':<11}{line}" for i, line in enumerate(self.search)]
+        lines += [f"{'' if i else 'by hand':<11}{line}" for i, line in enumerate(self.by_hand)]
         if self.facts is not None:
             facts = self.facts
             lines.append(
@@ -173,7 +176,7 @@ class Certified:
 
     def _mark_fitted(self) -> None:
         """Remember what predictions are made of, so that later changes are noticed."""
-        self._as_fitted = marked(self._predicting())
+        self._as_fitted = marked({**named_by(self), **self._predicting()})
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the certificate against the data that were fitted.
@@ -189,8 +192,12 @@ class Certified:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        return tied(self._as_fitted, self._predicting(), verification, **self._rows_kept(X))
+
+        def check() -> Verification:
+            return self.certificate_.verify(X, y, sample_weight)
+
+        before, now = self.__dict__.get("_as_fitted", {}), {**named_by(self), **self._predicting()}
+        return tied(before, now, check, **self._rows_kept(X))
 
 
 def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -12,6 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
+
+from trueline.design import Design
+from trueline.streams import Batches
 
 Array = NDArray[np.float64]
 
@@ -24,9 +29,70 @@ _USUAL = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float
 def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
-    """scikit-learn's ``validate_data``."""
+    """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
+    if isinstance(X, Batches):
+        return _validated_batches(estimator, X, y, **options)
     with naming_columns(X, type(estimator).__name__):
         return validation.validate_data(estimator, X, y, **options)
+
+
+def _validated_batches(
+    estimator: Any, X: Batches, y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+) -> Any:
+    """Batches as they are, and the checked target if there is one."""
+    validation._check_n_features(estimator, X, reset=reset)
+    if reset:
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+    elif list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns:
+        raise ValueError(
+            "The feature names should match those that were passed during fit: open the rows with "
+            f"columns={list(known)[:20]}."
+        )
+    if isinstance(y, str) and y == "no_validation":
+        return X
+    if y is None:
+        raise ValueError(
+            f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns "
+            "from a target. Name it: trueline.open(..., target='y')."
+        )
+    y = validation._check_y(y, multi_output=multi_output, estimator=estimator)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"Found rows with inconsistent numbers: {X.shape[0]} of X, {len(y)} of y.")
+    return X, y
+
+
+def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, target and weights; batches bring their own, where these are not given."""
+    if not isinstance(X, Batches):
+        return X, y, sample_weight
+    y = X.target if y is None else y
+    return X, y, X.weights if sample_weight is None else sample_weight
+
+
+def takes_batches(fit: Any) -> Any:
+    """Let ``fit(rows)`` be enough where rows bring their target; scikit-learn's signature stays."""
+
+    @functools.wraps(fit)
+    def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(X, Batches):
+            named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
+            own = unpacked(X, named.get("y"), named.get("sample_weight"))
+            return fit(**{**named, "y": own[1], "sample_weight": own[2]})
+        return fit(self, X, *given, **named)
+
+    return with_batches
+
+
+def wrappers(method: Any) -> int:
+    """How many functions are around a method."""
+    inner = getattr(method, "__wrapped__", None)
+    return 0 if inner is None else 1 + wrappers(inner)
+
+
+def refuse_nonfinite(X: Any, name: str) -> None:
+    """An error if rows hold NaN or infinity; batches look for themselves."""
+    if not isinstance(X, Design):
+        utils.assert_all_finite(X, input_name="X", estimator_name=name)
 
 
 def check_X_y(X: Any, y: Any, **options: Any) -> Any:
@@ -38,8 +104,8 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}
-    if reset:
-        return validate_data(estimator, X, y, **options)
+    if reset or isinstance(X, Batches):
+        return validate_data(estimator, X, y, reset=reset, **options)
     return check_X_y(X, y, estimator=estimator, **options)
 
 
@@ -288,9 +354,9 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:
     """Whether X and y are what every check would leave as they are.
 
-    These are float64 rows, dense or compressed, and as many finite real targets or labels. Half of
-    the time of a small fit would go into finding that out through the general checks. Whether X is
-    finite is left to the fit.
+    These are float64 rows, dense or compressed, and as many finite or whole targets, or labels.
+    Half of the time of a small fit would go into finding that out through the general checks.
+    Whether X is finite is left to the fit.
     """
     if type(X) is not np.ndarray and not (sp.issparse(X) and X.format in ("csr", "csc")):
         return False
@@ -300,7 +366,8 @@ def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:
         return False
     if of_labels:
         return y.ndim == 1 and are_labels(y)
-    return y.dtype == np.float64 and bool(np.isfinite(y).all())
+    # Whole numbers are as common as targets; they are finite.
+    return y.dtype.kind in "iu" or (y.dtype == np.float64 and bool(np.isfinite(y).all()))
 
 
 def are_labels(y: NDArray[Any]) -> bool:
@@ -326,7 +393,7 @@ def without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]
     if beyond.any():
         Y = Y.copy()
         Y[idle] = np.where(beyond, 0.0, Y_idle)
-    if X.dtype != np.float64:
+    if X.dtype != np.float64 or isinstance(X, Design):
         return X, Y
     if sp.issparse(X):
         X = X.tocsr()

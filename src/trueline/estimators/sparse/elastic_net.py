@@ -24,6 +24,7 @@ from trueline.estimators.shared.regressor import (
     LinearRegressorBase,
     elastic_freedom,
 )
+from trueline.estimators.shared.validation import takes_batches
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
@@ -212,6 +213,7 @@ class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         return Options(tol=self.tol / 100, max_iter=self.max_iter, start=self._warm().get("start"))
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:
         """Fit the model.
 
@@ -308,6 +310,40 @@ class Lasso(ElasticNet):
     """
 
     l1_ratio = 1.0
+
+    @classmethod
+    def from_prior(
+        cls, noise_variance: float, prior_scale: float, n_samples: float, **parameters: Any
+    ) -> Self:
+        """The lasso as the most probable coefficients under a Laplace prior.
+
+        For y_i = x_i.w + b + normal noise of variance sigma^2, and w_j with the density
+        exp(-|w_j| / tau) / (2 tau), the posterior mode minimises the lasso's objective with
+        ``alpha = sigma^2 / (n tau)``: the strength is that of a mean over n rows.
+
+        Parameters
+        ----------
+        noise_variance : float
+            sigma^2.
+        prior_scale : float
+            tau, the mean magnitude of a coefficient.
+        n_samples : float
+            n, the number of rows (the sum of their weights) that will be fitted.
+        **parameters
+            Other parameters of :class:`Lasso`.
+
+        Examples
+        --------
+        >>> from trueline import Lasso
+        >>> Lasso.from_prior(noise_variance=4.0, prior_scale=0.5, n_samples=100).alpha
+        0.08
+        """
+        if not (noise_variance >= 0 and prior_scale > 0 and n_samples > 0):
+            raise ValueError(
+                "noise_variance must not be negative, prior_scale and n_samples must be positive, "
+                f"got {noise_variance!r}, {prior_scale!r} and {n_samples!r}."
+            )
+        return cls(alpha=noise_variance / (prior_scale * n_samples), **parameters)
 
 
 @parameters(

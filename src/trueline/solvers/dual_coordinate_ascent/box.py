@@ -47,6 +47,8 @@ SMALL, _MORE = 50_000, 20
 _FIRST, _ROUND, _LONGEST_ROUND, _HARDLY = 3, 4, 16, 0.01
 # Rows that rest by more than this share of the worst violation are left out until then.
 _REST = 0.1
+# From so many sweeps on w is summed up: sweeps that end sooner need no mean.
+_SUMMED = 32
 # The gap is evaluated after so many sweeps at the latest.
 _LONGEST = 50
 # How much of the slope, squared, conjugate gradients leave.
@@ -84,6 +86,7 @@ class BoxIteration(DualIteration):
         self.full, self.round = 0, _ROUND
         self.seen, self.latest, self.rate = np.inf, np.inf, 1.0
         self.is_brief = False
+        self.sum, self.summed = np.zeros_like(self.w), 0
         self.last = Progress(0.0, np.inf)
         n, y, s = problem.n_samples, problem.target[:, 0], self.weights
         e, h, low, high = problem.loss.dual_boxes(y)
@@ -148,6 +151,7 @@ class BoxIteration(DualIteration):
         if self.is_slow:
             self._compare_kinds()
         self.move_centre()
+        self._sum_up()
         self.sweeps_left -= 1
         self.hands_over = self.hands_over or self.sweeps_left <= 0
 
@@ -195,6 +199,36 @@ class BoxIteration(DualIteration):
             elif self.sweeps > _SEEN:
                 self.hands_over = seen * self.rate**self.sweeps_left > self.target
         self.seen, self.full = seen, self.sweeps
+
+    def _sum_up(self) -> None:
+        """The sum of w over the last sweeps, at least half of all."""
+        if self.sweeps < _SUMMED or self.problem.fit_intercept:
+            return
+        if self.sweeps & (self.sweeps - 1) == 0:  # a power of two
+            self.sum[:], self.summed = 0.0, 0
+        self.sum += self.w
+        self.summed += 1
+
+    def choose(self) -> None:
+        """The best multiple of the mean of w over the last sweeps, where that is better.
+
+        Sweeps lower the objective of the dual; that of w sways, the more the longer the rows.
+        """
+        if not self.summed:
+            return
+        self.expose()
+        problem, W = self.problem, (self.sum / self.summed)[: len(self.coef), None]
+        scores, square = problem.design.matvec(W), problem.penalty.value(W)
+
+        def objective(t: float) -> float:
+            losses = problem.loss.value(problem.target, t * scores)
+            return float(problem.loss.total(losses, problem.weights)[0] + t * t * square)
+
+        best = 1.0
+        for reach in (0.5, 0.125, 0.03):
+            best = min(best + reach * np.linspace(-1, 1, 9), key=objective)
+        if objective(best) < problem.objective(self.coef, self.intercept):
+            self.w, self.scores = best * self.sum / self.summed, None
 
     def _scores(self) -> Array:
         """x_i.w of all rows, without a constant that stands for a level."""

@@ -167,6 +167,9 @@ class DualIteration(Iteration):
     def refine(self) -> None:
         """More digits than asked for, where they cost hardly anything."""
 
+    def choose(self) -> None:
+        """The best of the points seen, where the sweeps end before they have converged."""
+
     def known_scores(self) -> Array | None:
         """The scores of the coefficients as they are, if they are known."""
         return None

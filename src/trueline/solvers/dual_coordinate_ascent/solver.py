@@ -164,6 +164,8 @@ class DualCoordinateAscent(Solver):
         )
         if status in (Status.CONVERGED, Status.SETTLED):
             iteration.refine()
+        elif status is not Status.HANDED_OVER:
+            iteration.choose()
         iteration.expose()
         return iteration, status, n_iter
 

@@ -27,9 +27,10 @@ Batch gradient descent takes the steps
     w  <-  w - eta (X^T S l'(X w + b) + grad penalty(w))
     b  <-  b - eta sum_i s_i l'(x_i.w + b)
 
-from w = 0, b = 0. With eta <= 1 / L, L a bound on the curvature of the objective, each step lowers
-the objective, and after t steps P - P* <= L ||w*||^2 / (2 t) (Y. Nesterov, "Introductory Lectures
-on Convex Optimization", 2004, corollary 2.1.2). For smooth losses
+from w = 0, b = 0 unless a start is given. With eta <= 1 / L, L a bound on the curvature of the
+objective, each step lowers the objective, and after t steps from zero P - P* <= L ||w*||^2 / (2 t)
+(Y. Nesterov, "Introductory Lectures on Convex Optimization", 2004, corollary 2.1.2). For smooth
+losses
 
     L = curvature_bound * largest eigenvalue of [X 1]^T S [X 1] + largest penalty curvature.
 
@@ -53,6 +54,7 @@ from trueline.solvers.iterative import (
     krylov_steps,
     largest_eigenvalue,
     make_prover,
+    starting_point,
     target_gap,
 )
 
@@ -186,7 +188,7 @@ class GradientDescent(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         eta = options.eta0 or 1.0 / objective_curvature(problem)
         prover = make_prover(problem)
-        iteration = _PlainIteration(problem, prover, eta)
+        iteration = _PlainIteration(problem, prover, eta, starting_point(problem, options))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is a status here
             outcome = run(
                 iteration,
@@ -209,10 +211,11 @@ def objective_curvature(problem: Problem) -> float:
 class _PlainIteration(Iteration):
     """The current point, and its evaluation: made once, used for progress and for the step."""
 
-    def __init__(self, problem: Problem, prover: Prover, eta: float) -> None:
+    def __init__(
+        self, problem: Problem, prover: Prover, eta: float, start: tuple[Array, Array]
+    ) -> None:
         self.problem, self.prover, self.eta = problem, prover, eta
-        self.coef = np.zeros((problem.n_features, problem.n_targets))
-        self.intercept = np.zeros(problem.n_targets)
+        self.coef, self.intercept = start
         self.at = prover.evaluate(self.coef, self.intercept)
 
     def step(self) -> None:

@@ -7,8 +7,8 @@ drawn without repetition by shuffling the rows anew in every epoch,
     h   = n / (W |B|) sum_{i in B} s_i l'(x_i.w + b)
     w  <-  w - eta_t g,      b  <-  b - eta_t h
 
-from w = 0, b = 0: with unit weights and one row this is w <- w - eta (l' x_i + alpha/n w). The
-steps, t counting from 0:
+from w = 0, b = 0 unless a start is given: with unit weights and one row this is
+w <- w - eta (l' x_i + alpha/n w). The steps, t counting from 0:
 
     "constant"   eta_t = eta0
     "inverse"    eta_t = eta0 / (1 + decay t)
@@ -61,6 +61,7 @@ from trueline.solvers.base import (
     Cost,
     Facts,
     Iteration,
+    Keep,
     Monitor,
     Options,
     Progress,
@@ -72,6 +73,7 @@ from trueline.solvers.iterative import (
     iteration_cost,
     largest_eigenvalue,
     make_prover,
+    starting_point,
     target_gap,
 )
 
@@ -80,6 +82,8 @@ Order = NDArray[np.intp]
 
 SCHEDULES = ("constant", "inverse", "sqrt")
 _EPOCHS = 200
+# Into how many pieces an epoch is cut where the weights on the way are kept.
+_PIECES = 200
 
 
 class StochasticGradient(Solver):
@@ -129,7 +133,7 @@ def _solve(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
     prover = make_prover(problem)
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is a status here
-        iteration = _Iteration(problem, prover, options, batch_size)
+        iteration = _Iteration(problem, prover, options, batch_size, monitor.keep)
         outcome = run(
             iteration,
             monitor,
@@ -172,7 +176,7 @@ def first_step(problem: Problem, batch_size: int) -> float:
 
 
 class _Epoch(ABC):
-    """One pass over the rows in a given order; also adds up the iterates it went through."""
+    """A pass over the rows, or a part of it; also adds up the iterates it went through."""
 
     @abstractmethod
     def run(self, W: Array, b: Array, order: Order, eta: Array) -> tuple[Array, Array]:
@@ -189,7 +193,7 @@ class _NumpyEpoch(_Epoch):
         problem, size = self.problem, self.batch_size
         weight, n = problem.total_weight, problem.n_samples
         W_sum, b_sum = np.zeros_like(W), np.zeros_like(b)
-        for number, start in enumerate(range(0, n, size)):
+        for number, start in enumerate(range(0, len(order), size)):
             rows = order[start : start + size]
             some, y = problem.design.take(rows), problem.target[rows]
             u = problem.loss.gradient(y, some.matvec(W) + b) * (n / (weight * len(rows)))
@@ -245,16 +249,22 @@ class _CompiledEpoch(_Epoch):
 class _Iteration(Iteration):
     """The last iterate, the sum of all iterates, and the number of steps so far."""
 
-    def __init__(self, problem: Problem, prover: Prover, options: Options, batch_size: int) -> None:
-        n = problem.n_samples
+    def __init__(
+        self,
+        problem: Problem,
+        prover: Prover,
+        options: Options,
+        batch_size: int,
+        keep: Keep | None = None,
+    ) -> None:
+        n, self.batch_size, self.keep = problem.n_samples, batch_size, keep
         self.problem, self.prover, self.options = problem, prover, options
         self.random = check_random_state(options.random_state)
         self.steps_per_epoch = -(-n // batch_size)
         self.eta0 = options.eta0 or first_step(problem, batch_size)
         self.decay = 0.1 / self.steps_per_epoch if options.decay is None else options.decay
         self.steps = 0
-        self.W = np.zeros((problem.n_features, problem.n_targets))
-        self.b = np.zeros(problem.n_targets)
+        self.W, self.b = starting_point(problem, options)
         self.W_sum, self.b_sum = np.zeros_like(self.W), np.zeros_like(self.b)
         self.coef, self.intercept = self.W.copy(), self.b.copy()
         design = problem.design
@@ -270,9 +280,15 @@ class _Iteration(Iteration):
         count = self.steps_per_epoch
         eta = step_sizes(self.options.schedule, self.eta0, self.decay, self.steps, count)
         order = self.random.permutation(self.problem.n_samples)
-        W_sum, b_sum = self.epoch.run(self.W, self.b, order, eta)
+        # Whoever keeps weights sees them within the epoch, too.
+        piece = count if self.keep is None else -(-count // _PIECES)
+        for start in range(0, count, piece):
+            rows = order[start * self.batch_size : (start + piece) * self.batch_size]
+            W_sum, b_sum = self.epoch.run(self.W, self.b, rows, eta[start : start + piece])
+            self.W_sum, self.b_sum = self.W_sum + W_sum, self.b_sum + b_sum
+            if self.keep is not None and start + piece < count:
+                self.keep((self.steps + start + piece) / count, self.W, self.b)
         self.steps += count
-        self.W_sum, self.b_sum = self.W_sum + W_sum, self.b_sum + b_sum
 
     def progress(self) -> Progress:
         if self.options.average and self.steps:

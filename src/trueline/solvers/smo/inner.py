@@ -57,7 +57,78 @@ def _partner(
     return j, step
 
 
-@kernel(reassociate=True)
+@kernel
+def _moved(
+    beta: Any, low: Any, high: Any, epsilon: float, i: int, j: int, step: float
+) -> tuple[float, float, float]:
+    """Both multipliers after a step, and its length.
+
+    It goes up to the ends of both boxes, or to zero, where the slope of eps |beta| changes.
+    """
+    i_end = 0.0 if (beta[i] < 0.0 and epsilon > 0.0) else high[i]
+    j_end = 0.0 if (beta[j] > 0.0 and epsilon > 0.0) else low[j]
+    i_stops = step >= i_end - beta[i]
+    if i_stops:
+        step = i_end - beta[i]
+    j_stops = step >= beta[j] - j_end
+    if j_stops:
+        i_stops = i_stops and step == beta[j] - j_end
+        step = beta[j] - j_end
+    return i_end if i_stops else beta[i] + step, j_end if j_stops else beta[j] - step, step
+
+
+# Steps of whole arrays, of some 30 microseconds each, after which machine code is worth its price.
+_MOST_WHOLE = 20_000
+
+
+def _solve_pairs_whole(
+    Q: Any,
+    diagonal: Any,
+    room: Any,
+    beta: Any,
+    low: Any,
+    high: Any,
+    epsilon: float,
+    split: int,
+    tol: float,
+    max_iter: int,
+) -> tuple[int, float]:
+    """:func:`solve_pairs` with whole arrays."""
+    mark: Any = getattr(_mark_ends, "py_func", _mark_ends)
+    moved: Any = getattr(_moved, "py_func", _moved)
+    q = len(room)
+    up = np.where(beta >= high, np.inf, np.where(beta < 0, -epsilon, epsilon))
+    down = np.where(beta <= low, -np.inf, np.where(beta > 0, epsilon, -epsilon))
+    groups = [(begin, end) for begin, end in ((0, split), (split, q)) if begin < end]
+    for steps in range(_MOST_WHOLE):
+        over, under = room - up, room - down
+        worst, best, i, begin, end = -np.inf, 0.0, -1, 0, 0
+        for start, stop in groups:
+            at = start + int(over[start:stop].argmax())
+            violation = over[at] - under[start:stop].min()
+            if over[at] > -np.inf and violation > worst:
+                worst, best, i, begin, end = violation, over[at], at, start, stop
+        if i < 0 or not worst > tol or steps >= max_iter:
+            return steps, float(worst)
+        excess = best - under[begin:end]
+        excess[i - begin] = 0.0
+        curvature = np.maximum(diagonal[i] + diagonal[begin:end] - 2.0 * Q[i, begin:end], _FLAT)
+        promised = np.where(excess > 0.0, excess * np.abs(excess) / curvature, -1.0)
+        at = int(promised.argmax())
+        if promised[at] < 0.0:
+            return steps, float(worst)
+        j, step = begin + at, excess[at] / curvature[at]
+        i_next, j_next, step = moved(beta, low, high, epsilon, i, j, step)
+        if i_next == beta[i] and j_next == beta[j]:
+            return steps, float(worst)
+        beta[i], beta[j] = i_next, j_next
+        for k in (i, j):
+            mark(k, beta, low, high, epsilon, up, down)
+        room -= step * (Q[i] - Q[j])
+    raise RuntimeError("so many steps are for machine code")
+
+
+@kernel(reassociate=True, whole=_solve_pairs_whole)
 def solve_pairs(
     Q: Any,
     diagonal: Any,
@@ -107,18 +178,7 @@ def solve_pairs(
         j, step = _partner(Q[i], diagonal, room, down, best, i, begin, end)
         if j < 0:
             return steps, worst
-        # Up to the ends of both boxes, or to zero, where the slope of eps |beta| changes.
-        i_end = 0.0 if (beta[i] < 0.0 and epsilon > 0.0) else high[i]
-        j_end = 0.0 if (beta[j] > 0.0 and epsilon > 0.0) else low[j]
-        i_stops = step >= i_end - beta[i]
-        if i_stops:
-            step = i_end - beta[i]
-        j_stops = step >= beta[j] - j_end
-        if j_stops:
-            i_stops = i_stops and step == beta[j] - j_end
-            step = beta[j] - j_end
-        i_next = i_end if i_stops else beta[i] + step
-        j_next = j_end if j_stops else beta[j] - step
+        i_next, j_next, step = _moved(beta, low, high, epsilon, i, j, step)
         if i_next == beta[i] and j_next == beta[j]:
             return steps, worst
         beta[i], beta[j] = i_next, j_next

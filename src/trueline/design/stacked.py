@@ -1,0 +1,146 @@
+"""A design of row batches that are read anew in every pass, from a disk or from anywhere else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design.base import Accuracy, Array, Design, SecondMoments
+from trueline.design.dense import DenseDesign
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class StackedDesign(Design):
+    """Rows in consecutive parts, each of which is a design; sums run in their order.
+
+    Every product is one pass over the parts, of which one is held at a time. Results do not depend
+    on threads, and only in their last digits on how the rows are cut.
+    """
+
+    is_sparse = False
+    is_sequential = True
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.nonzeros = shape[0] * shape[1]
+
+    @abstractmethod
+    def parts(self) -> Iterator[tuple[slice, Design]]:
+        """Where each part is, and its rows."""
+
+    def _stacked(self, make: Callable[[slice, Design], Array]) -> Array:
+        return np.concatenate([make(where, part) for where, part in self.parts()])
+
+    def _summed(self, make: Callable[[slice, Design], Array]) -> Array:
+        total = None
+        for where, part in self.parts():
+            found = make(where, part)
+            total = found if total is None else total + found
+        assert total is not None
+        return total
+
+    def matvec(self, W: Array) -> Array:
+        return self._stacked(lambda _, part: part.matvec(W))
+
+    def rmatvec(self, U: Array) -> Array:
+        return self._summed(lambda where, part: part.rmatvec(U[where]))
+
+    def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
+        both = self._summed(
+            lambda where, part: np.vstack(part.curved_product(H[where], V, level))  # one pass
+        )
+        return both[:-1], both[-1]
+
+    def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
+        d, k = self.shape[1], Y.shape[1]
+        sums = [np.zeros(d), np.zeros((d, d)), np.zeros((d, k)), np.zeros(d)]
+        terms = count = 0
+        for where, part in self.parts():
+            own = part.second_moments(Y[where], None if weights is None else weights[where], shift)
+            for total, added in zip(sums, (own.total, own.gram, own.cross, own.size)):
+                total += added
+            terms, count = max(terms, own.terms), count + 1
+        return SecondMoments(sums[0], sums[1], sums[2], sums[3], terms + count)
+
+    def kernel(self, weights: Array | None, shift: Array | None) -> Array:
+        return DenseDesign(self.toarray()).kernel(weights, shift)
+
+    def column_means(self, weights: Array | None) -> Array:
+        s = np.ones(self.shape[0]) if weights is None else weights
+        return self.rmatvec(s) / s.sum()
+
+    def column_largest(self) -> Array:
+        largest = np.zeros(self.shape[1])
+        for _, part in self.parts():
+            np.maximum(largest, part.column_largest(), out=largest)
+        return largest
+
+    def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
+        return self._summed(
+            lambda where, part: part.column_squares(
+                None if weights is None else weights[where], shift
+            )
+        )
+
+    def row_squares(self, shift: Array | None) -> Array:
+        return self._stacked(lambda _, part: part.row_squares(shift))
+
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
+        n, d = self.shape
+        if magnitude is None:
+            magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + n * _EPS)
+        return Accuracy(d, n, magnitude)  # sums one after the other, at worst
+
+    def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        for where, part in self.parts():
+            for own, block in part.blocks(rows):
+                yield slice(where.start + own.start, where.start + own.stop), block
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Design:
+        if isinstance(rows, slice):
+            return self[np.arange(self.shape[0])[rows]]
+        wanted = np.arange(self.shape[0])[rows]
+        order = np.argsort(wanted, kind="stable")
+        found = np.empty((len(wanted), self.shape[1]), self.dtype)
+        for where, part in self.parts():
+            first, last = np.searchsorted(wanted[order], [where.start, where.stop])
+            own = order[first:last]
+            if len(own):
+                found[own] = part.take(wanted[own] - where.start).toarray()
+        return DenseDesign(found)
+
+    def glance(self, count: int) -> Array:
+        """The first rows: others would cost a pass."""
+        return next(self.blocks(count))[1]
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Design:
+        """Some rows in ascending order, without a copy."""
+        return _Chosen(self, np.arange(self.shape[0])[rows])
+
+    def __matmul__(self, W: Array) -> Array:
+        return self.matvec(W)
+
+    def row(self, i: int) -> Array:
+        return self.take(np.array([i])).row(0)
+
+
+class _Chosen(StackedDesign):
+    """Some rows of another one, in ascending order."""
+
+    def __init__(self, base: StackedDesign, rows: NDArray[np.intp]) -> None:
+        super().__init__((len(rows), base.shape[1]), base.dtype)
+        self._base, self._chosen = base, rows
+
+    def parts(self) -> Iterator[tuple[slice, Design]]:
+        last = 0
+        for where, part in self._base.parts():
+            first, last = np.searchsorted(self._chosen, [where.start, where.stop])
+            if first < last or (last == 0 == len(self._chosen)):
+                own = self._chosen[first:last] - where.start
+                yield slice(int(first), int(last)), part.take(own)
+            if last == len(self._chosen) and where.stop < self._base.shape[0]:
+                break

@@ -1,0 +1,243 @@
+"""Batches of rows as a design, with their target and weights in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueline.design.base import Design
+from trueline.design.dense import DenseDesign
+from trueline.design.stacked import StackedDesign
+from trueline.errors import TableError
+from trueline.streams.sources import Arrays, Columns, Factory, Files, Source
+from trueline.wording import Readable, counted
+
+_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
+# A batch as it is read, the next one, the block in double precision that is worked on, and what
+# the reader holds of its own.
+_COPIES = 8
+_FEWEST_ROWS = 256
+
+
+class Batches(StackedDesign, Readable):
+    """Rows that are read batch by batch, anew in every pass; ``fit`` takes it in place of X and y.
+
+    Only the columns that are used are read; the next batch is read while one is worked on. The
+    target and the weights are read once, and kept.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    columns : list of str
+        Of the features.
+    target : array of shape (n,), or None
+    weights : array of shape (n,), or None
+    passes : int
+        How often the features were read to the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import trueline
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> rows = trueline.open(X, target=X @ [1.0, 2.0, 3.0], memory="64KB")
+    >>> model = trueline.LinearRegression().fit(rows)
+    >>> model.coef_.round(6).tolist(), bool(model.verify(X, rows.target))
+    ([1.0, 2.0, 3.0], True)
+    """
+
+    def __init__(
+        self, source: Source, columns: list[str], target: str | None, weight: str | None, rows: int
+    ) -> None:
+        self._source, self._rows, self.columns, self.passes = source, rows, columns, 0
+        more = [name for name in (target, weight) if name is not None]
+        self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        first = next(source.read(columns, rows))
+        is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
+        kind = np.dtype(np.float32 if is_single else np.float64)
+        super().__init__((int(self._starts[-1]), len(columns)), kind)
+        self._is_checked = False
+
+    def _first_pass(
+        self, names: list[str], target: str | None, weight: str | None
+    ) -> tuple[NDArray[Any] | None, NDArray[Any] | None, list[int]]:
+        """The target, the weights, and the size of every batch."""
+        kept: list[Columns] = []
+        sizes = []
+        for batch in self._source.read(names, self._rows):
+            sizes.append(len(batch[0]))
+            kept.append(batch if target or weight else [])
+        if not sizes:
+            raise TableError(f"{self._source.name} has no rows.")
+        whole = {
+            name: np.concatenate([part[j] for part in kept])
+            for j, name in enumerate(names)
+            if target or weight
+        }
+        return (
+            None if target is None else whole[target],
+            None if weight is None else whole[weight],
+            sizes,
+        )
+
+    def parts(self) -> Iterator[tuple[slice, Design]]:
+        count = 0
+        for count, batch in enumerate(_read_ahead(self._blocks), 1):
+            if count >= len(self._starts) or len(batch) != np.diff(self._starts)[count - 1]:
+                break
+            yield slice(int(self._starts[count - 1]), int(self._starts[count])), DenseDesign(batch)
+        else:
+            if count == len(self._starts) - 1:
+                self.passes, self._is_checked = self.passes + 1, True
+                return
+        raise TableError(
+            f"{self._source.name} has other rows than when it was opened: open it again."
+        )
+
+    def _blocks(self) -> Iterator[NDArray[Any]]:
+        for batch in self._source.read(self.columns, self._rows):
+            block = np.empty((len(batch[0]), len(batch)), self.dtype, order="F")
+            for j, column in enumerate(batch):
+                try:
+                    block[:, j] = column
+                except ValueError:
+                    raise TableError(_not_numbers(self.columns[j], column)) from None
+            if not (self._is_checked or np.isfinite(block).all()):
+                j = int(np.argmax(~np.isfinite(block).all(axis=0)))
+                raise TableError(f"Column {self.columns[j]!r} contains NaN or infinity.")
+            yield block
+
+    def __str__(self) -> str:
+        n, d = self.shape
+        return (
+            f"{counted(n, 'row')} x {counted(d, 'column')} of {self._source.name}, "
+            f"{counted(len(self._starts) - 1, 'batch', 'batches')} of up to {self._rows:,} rows"
+        )
+
+
+def _not_numbers(name: str, column: NDArray[Any]) -> str:
+    return (
+        f"Column {name!r} holds {column.flat[0]!r}, which is no number: leave it out by columns=, "
+        "or encode it before."
+    )
+
+
+def _read_ahead(make: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """What an iterator gives, one ahead, read by a thread of its own."""
+    queue: Queue[tuple[str, Any]] = Queue(maxsize=1)
+    stopped = threading.Event()
+
+    def work() -> None:
+        try:
+            for item in make():
+                queue.put(("item", item))
+                if stopped.is_set():
+                    return
+            queue.put(("end", None))
+        except BaseException as error:
+            queue.put(("error", error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, value = queue.get()
+            if kind == "end":
+                return
+            if kind == "error":
+                raise value
+            yield value
+    finally:
+        stopped.set()
+        while thread.is_alive():  # it may wait for room
+            while not queue.empty():
+                queue.get()
+            thread.join(timeout=0.05)
+
+
+def open_rows(
+    source: Any,
+    *,
+    target: str | ArrayLike | None = None,
+    columns: Sequence[str] | None = None,
+    weight: str | ArrayLike | None = None,
+    memory: str | float = "1GB",
+) -> Batches:
+    """Open rows that may be larger than memory.
+
+    Parameters
+    ----------
+    source : str or path, array, or callable
+        A Parquet, Arrow IPC or CSV file, a folder of such files (with hive partitions), or a
+        pattern such as ``"folder/*.parquet"``; an array of shape (n, d), such as one mapped from a
+        file; or a function without arguments that gives an iterator of DataFrames, a new one
+        whenever it is called.
+    target : str, or array-like of shape (n,), optional
+        The column to predict; for arrays, its values.
+    columns : sequence of str, optional
+        The features; by default all other columns.
+    weight : str, or array-like of shape (n,), optional
+        The column of sample weights; for arrays, their values.
+    memory : str or float, default="1GB"
+        Bytes that batches may take: ``"500MB"``, ``"2GB"``. Target and weights come on top, 8 bytes
+        a row each.
+
+    Returns
+    -------
+    rows : Batches
+        For ``fit``, in place of X and y.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline
+    >>> trueline.open(np.ones((1000, 4)), target=np.arange(1000.0), memory="64KB")
+    1,000 rows x 4 columns of the array, 4 batches of up to 256 rows
+    """
+    found, its_target, its_weight = _source_of(source, target, weight)
+    for name in (*(columns or ()), its_target, its_weight):
+        if name is not None and name not in found.columns:
+            raise TableError(
+                f"{found.name} has no column {name!r}. It has: {', '.join(found.columns[:20])}."
+            )
+    if columns is None:
+        columns = [name for name in found.columns if name not in (its_target, its_weight)]
+    if not columns:
+        raise TableError(f"{found.name} has no column to predict from.")
+    rows = int(min(max(_bytes(memory) / (_COPIES * 8 * len(columns)), _FEWEST_ROWS), 1e7))
+    return Batches(found, list(columns), its_target, its_weight, rows)
+
+
+def _source_of(source: Any, target: Any, weight: Any) -> tuple[Source, str | None, str | None]:
+    """Whatever was given as a source, and the names of target and weights in it."""
+    if isinstance(source, str | Path):
+        return Files(source), target, weight
+    if callable(source):
+        return Factory(source), target, weight
+    X = source if hasattr(source, "shape") else np.asarray(source)
+    if len(X.shape) != 2:
+        raise TableError(f"An array of shape (n, d) is needed, got {X.shape}.")
+    values = [None if v is None else np.asarray(v) for v in (target, weight)]
+    for value in values:
+        if value is not None and value.shape != (X.shape[0],):
+            raise TableError(f"X has {X.shape[0]} rows, and the shape {value.shape} is not (n,).")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    own = [name if v is not None else None for name, v in zip(("target", "weight"), values)]
+    return Arrays(X, values[0], values[1], names), own[0], own[1]
+
+
+def _bytes(memory: str | float) -> float:
+    if not isinstance(memory, str):
+        return float(memory)
+    text = memory.strip().upper()
+    number, unit = text[:-2], text[-2:]
+    try:
+        return float(number) * _UNITS[unit]
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"memory must be like '500MB' or '2GB', got {memory!r}.") from error

@@ -1,0 +1,260 @@
+"""Rows that are read batch by batch: the same coefficients and proofs as of rows in memory."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import trueline
+from trueline import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
+from trueline.errors import TableError
+
+N = 3000
+FEATURES = ["a", "b", "c", "d"]
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, 4)) * [1, 2, 0.5, 1] + [0, 1, 100, -3]
+SCORE = (X - X.mean(axis=0)) @ [1.0, -0.5, 2.0, 0.0]
+TABLE = pd.DataFrame(X, columns=FEATURES).assign(
+    y=SCORE + RNG.standard_normal(N),
+    kind=np.where(SCORE + RNG.standard_normal(N) > 0, "yes", "no"),
+    count=RNG.poisson(np.exp(0.2 * SCORE)),
+    weight=RNG.integers(0, 3, N).astype(float),
+)
+MODELS = [
+    (LinearRegression(), "y"),
+    (LinearRegression(solver="qr"), "y"),
+    (Ridge(2.0), "y"),
+    (Lasso(0.1), "y"),
+    (ElasticNet(0.1), "y"),
+    (HuberRegressor(), "y"),
+    (PoissonRegressor(), "count"),
+    (LogisticRegression(), "kind"),
+    (LinearSVC(), "kind"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The table in three files of several row groups."""
+    path = tmp_path_factory.mktemp("rows")
+    for k, part in enumerate(np.array_split(np.arange(N), [700, 1900])):
+        TABLE.iloc[part].to_parquet(path / f"part{k}.parquet", row_group_size=400)
+    return path
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(("model", "target"), MODELS, ids=str)
+def test_fits_are_those_of_rows_in_memory(folder, model, target, weight):
+    rows = trueline.open(folder, target=target, columns=FEATURES, weight=weight, memory="64KB")
+    batched = clone(model).fit(rows)
+    given = {} if weight is None else {"sample_weight": TABLE[weight]}
+    whole = clone(model).fit(X, TABLE[target], **given)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(batched.intercept_, whole.intercept_, rtol=1e-9)
+    assert batched.verify(X, TABLE[target], **given)
+    assert batched.feature_names_in_.tolist() == FEATURES
+    predicted = batched.predict(rows)
+    if target == "kind":
+        np.testing.assert_array_equal(predicted, batched.predict(TABLE[FEATURES]))
+    else:
+        np.testing.assert_allclose(predicted, batched.predict(TABLE[FEATURES]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [(m, t) for m, t in MODELS if not isinstance(m, HuberRegressor)],
+    ids=str,
+)
+def test_proofs_are_checked_batch_by_batch(folder, model, target):
+    rows = trueline.open(folder, target=target, columns=FEATURES, weight="weight", memory="64KB")
+    fitted = clone(model).fit(rows)
+    outcome = fitted.verify(rows)
+    assert outcome
+    assert not outcome.conditions
+    fitted.coef_ = fitted.coef_ * 1.001
+    assert not fitted.verify(rows)
+
+
+def test_least_squares_reads_the_features_once(folder):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    for number, model in enumerate((LinearRegression(), Ridge(), Lasso(0.1)), 1):
+        model.fit(rows)
+        assert rows.passes == number
+    # Row groups of 400 and the rest of each file, cut at 256: 2 + 2, 3 * 2 and 3 * 2 batches.
+    assert str(rows).endswith("16 batches of up to 256 rows")
+
+
+def test_plans_and_objectives_are_told_of_batches(folder):
+    rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
+    model = LogisticRegression()
+    assert "3,000 rows x 4 columns" in str(model.explain(rows))
+    model.fit(rows)
+    assert model.objective(rows)() == pytest.approx(model.certificate_.objective)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, N - 1), max_size=12, unique=True))
+def test_any_partition_gives_the_same_answer(cuts):
+    def batches():
+        return (TABLE.iloc[part] for part in np.array_split(np.arange(N), sorted(cuts)))
+
+    rows = trueline.open(batches, target="y", columns=FEATURES)
+    model = LinearRegression().fit(rows)
+    whole = LinearRegression().fit(X, TABLE["y"])
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-12)
+    assert model.certificate_.relative_gap < 1e-12
+
+
+@pytest.mark.parametrize("ending", ["csv", "arrow", "parquet"])
+def test_formats(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    numbers = TABLE[[*FEATURES, "y"]]
+    if ending == "csv":
+        numbers.to_csv(path, index=False)
+    elif ending == "arrow":
+        numbers.to_feather(path)
+    else:
+        numbers.to_parquet(path)
+    model = Ridge().fit(trueline.open(path, target="y"))
+    np.testing.assert_allclose(model.coef_, Ridge().fit(X, TABLE["y"]).coef_, rtol=1e-12)
+
+
+def test_mapped_arrays_and_single_precision(tmp_path):
+    single = X.astype(np.float32)
+    np.save(tmp_path / "X.npy", single)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    rows = trueline.open(mapped, target=TABLE["y"], memory="64KB")
+    model, whole = Ridge().fit(rows), Ridge().fit(single, TABLE["y"])
+    assert model.coef_.dtype == whole.coef_.dtype
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+
+
+def test_partitions_by_folder_are_columns(tmp_path):
+    for year in (2023, 2024):
+        part = tmp_path / f"year={year}"
+        part.mkdir()
+        TABLE.iloc[year % 2 :: 2][[*FEATURES, "y"]].to_parquet(part / "rows.parquet")
+    rows = trueline.open(tmp_path, target="y")
+    assert rows.columns == [*FEATURES, "year"]
+    assert rows.toarray()[:, 4].tolist() == [2023.0] * (N // 2) + [2024.0] * (N // 2)
+
+
+def test_some_rows_and_ranges_are_those_of_the_matrix(folder):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    some = np.array([2999, 5, 5, 700, 1301])
+    np.testing.assert_array_equal(rows.take(some).toarray(), X[some])
+    np.testing.assert_array_equal(rows.take(slice(650, 1310)).toarray(), X[650:1310])
+    np.testing.assert_array_equal(rows[np.flatnonzero(X[:, 0] > 1)].toarray(), X[X[:, 0] > 1])
+    np.testing.assert_array_equal(rows.row(2000), X[2000])
+    assert rows.take(slice(9, 9)).shape == (0, 4)
+
+
+# --- what cannot be read --------------------------------------------------------------------------
+
+
+def test_files_that_differ_are_named(tmp_path):
+    TABLE[["a", "y"]].to_parquet(tmp_path / "1.parquet")
+    TABLE[["b", "y"]].to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(TableError, match=r"2\.parquet has no column 'a', which other files have"):
+        Ridge().fit(trueline.open(tmp_path, target="y"))
+    TABLE[["kind", "y"]].rename(columns={"kind": "a"}).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(TableError, match=r"'a' of .*2\.parquet holds .*string, and of other files"):
+        Ridge().fit(trueline.open(tmp_path, target="y"))
+
+
+def test_a_damaged_file_is_named_with_its_row_group(tmp_path):
+    for k in range(2):
+        TABLE[["a", "b", "y"]].to_parquet(
+            tmp_path / f"{k}.parquet", row_group_size=1000, compression=None
+        )
+    raw = bytearray((tmp_path / "1.parquet").read_bytes())
+    middle = len(raw) // 2
+    raw[middle - 4000 : middle + 4000] = b"\xff" * 8000
+    (tmp_path / "1.parquet").write_bytes(raw)
+    with pytest.raises(TableError, match=r"1\.parquet, row group [012]"):
+        Ridge().fit(trueline.open(tmp_path, target="y"))
+
+
+def test_missing_values_infinities_and_words_are_named(tmp_path):
+    path = tmp_path / "rows.parquet"
+    gaps = TABLE[["a", "y"]].copy()
+    gaps["a"] = pd.array(np.where(np.arange(N) == 7, np.nan, gaps["a"]), dtype="Float64")
+    gaps.to_parquet(path)
+    with pytest.raises(TableError, match=r"'a' misses 1 values in .*rows\.parquet, row group 0"):
+        Ridge().fit(trueline.open(path, target="y"))
+    TABLE[["a", "y"]].assign(a=np.where(np.arange(N) == 7, np.inf, 1.0)).to_parquet(path)
+    with pytest.raises(TableError, match="'a' contains NaN or infinity"):
+        Ridge().fit(trueline.open(path, target="y"))
+    with pytest.raises(TableError, match="'kind' holds '(yes|no)', which is no number"):
+        Ridge().fit(trueline.open(lambda: [TABLE], target="y"))
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "message"),
+    [
+        ("nowhere.parquet", {}, "There is no file or folder nowhere.parquet"),
+        ("nowhere/*.parquet", {}, "No file is called nowhere"),
+        (X, {"target": [1.0]}, "X has 3000 rows, and the shape"),
+        (X, {"columns": ["x7"]}, "has no column 'x7'. It has: x0, x1"),
+        (X[0], {}, r"array of shape \(n, d\) is needed"),
+        (lambda: [X], {}, "must give DataFrames"),
+    ],
+)
+def test_sources_that_are_none(source, given, message):
+    with pytest.raises(TableError, match=message):
+        trueline.open(source, **given)
+
+
+def test_columns_in_another_order_are_not_predicted(folder):
+    model = Ridge().fit(trueline.open(folder, target="y", columns=FEATURES))
+    with pytest.raises(ValueError, match="feature names should match .* columns=\\['a', 'b', 'c'"):
+        model.predict(trueline.open(folder, columns=FEATURES[::-1]))
+
+
+def test_a_target_is_asked_for():
+    with pytest.raises(ValueError, match="requires y to be passed.*open"):
+        Ridge().fit(trueline.open(X))
+    with pytest.raises(ValueError, match="memory must be like '500MB'"):
+        trueline.open(X, memory="much")
+
+
+def test_rows_that_change_between_passes_are_noticed():
+    sizes = iter([N, N, N, N - 1, N - 1])
+    rows = trueline.open(lambda: [TABLE.iloc[: next(sizes)]], target="y", columns=FEATURES)
+    with pytest.raises(TableError, match="other rows than when it was opened"):
+        Ridge().fit(rows)
+
+
+_FIT = """
+import resource, sys, trueline
+trueline.Ridge().fit(trueline.open(sys.argv[1], target="y", columns=["x0"], memory="1MB"))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+trueline.Ridge().fit(trueline.open(sys.argv[1], target="y", memory="16MB"))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_stays_near_the_budget(tmp_path):
+    """16 MB, and a row group in the hands of the reader, of a file of 400 MB."""
+    for k in range(10):
+        part = pd.DataFrame(
+            RNG.standard_normal((250_000, 20)), columns=[f"x{j}" for j in range(20)]
+        )
+        part.assign(y=part["x0"] + 1).to_parquet(tmp_path / f"{k}.parquet", row_group_size=50_000)
+    done = subprocess.run([sys.executable, "-c", _FIT, tmp_path], capture_output=True, check=True)
+    assert float(done.stdout) < 16 + 100
