@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from trueline import Perceptron, ZeroOneHalfspace, maximum_margin, separability
-from trueline.plots import plot_boundary, plot_mistakes
+from trueline.plots import plot_boundary, plot_hulls, plot_mistakes
 
 # %%
 # The algorithm, written out
@@ -76,7 +76,9 @@ print(answer)
 best = ZeroOneHalfspace().fit(X, xor)
 print(best.certificate_)
 print(best.verify(X, xor))
-plot_boundary(best, X, xor)
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+plot_hulls(answer, X, xor, panels[0])
+plot_boundary(best, X, xor, panels[1])
 
 # %%
 # Exercise

@@ -6,11 +6,14 @@ Counting mistakes is hard to minimise: the count is flat almost everywhere, and 
 above it can be minimised, with a proof that nothing better exists.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from trueline import LinearSVC, LogisticRegression, ZeroOneHalfspace
-from trueline.plots import plot_boundary, plot_margin_losses
+from trueline.plots import plot_boundary, plot_descent, plot_margin_losses
 
 # %%
 # Losses of the margin
@@ -60,6 +63,24 @@ ax.semilogy(np.array(values) - best)
 ax.set(xlabel="step", ylabel="objective - optimum", title="gradient descent converges linearly")
 print(model.certificate_)
 print(model.explain())
+
+# %%
+# The batch looks at all rows in every step, stochastic descent at one, mini-batches at some:
+
+descents = {
+    name: LogisticRegression(
+        C=C, fit_intercept=False, solver=solver, max_iter=epochs, tol=1e-3, trace=True
+    )
+    for name, solver, epochs in [
+        ("batch", "gradient_descent", 60),
+        ("one row at a time", "stochastic_gradient", 10),
+        ("mini-batches", "mini_batch", 10),
+    ]
+}
+for descent in descents.values():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        descent.fit(X, y, coef_init=[2.0, -0.5])
+plot_descent(descents, X, y)
 
 # %%
 # Probabilities, and the widest street
