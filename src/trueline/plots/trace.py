@@ -321,7 +321,8 @@ class DescentDisplay(Display):
                 f"features={features} are not two different numbers from 0 to {d} (which is the "
                 "intercept) of a model with one target or two classes."
             )
-        best = clone(first).set_params(solver="auto", trace=False, max_iter=10_000).fit(X, y)
+        asked = {"solver": "auto", "trace": False, "max_iter": 10_000, "tol": 1e-6}
+        best = clone(first).set_params(**asked).fit(X, y)
         rest = np.append(np.ravel(best.coef_), best.intercept_)
 
         def objective(at: Array) -> Array:
