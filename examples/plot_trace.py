@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline import LinearRegressor
-from trueline.plots import plot_trace
+from trueline.plots import plot_descent, plot_trace
 
 rng = np.random.default_rng(0)
 n, d = 2000, 20
@@ -65,3 +65,22 @@ fig, ax = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
 plot_trace(traces, ax=ax, against="seconds", show="gap")
 ax.set_xscale("log")
 ax.set_title("the same, by time")
+
+# %%
+# Step by step
+# ------------
+# The trace keeps the weights, too. On two columns, from a start of our own, the way of each method
+# goes over the lines of equal objective: with all rows straight down, with few of them roughly.
+
+few, goal = X[:60, :2], y[:60]
+setting = {"penalty": None, "tol": 0.0, "trace": True, "random_state": 0}
+ways = {
+    "batch": LinearRegressor(solver="gradient_descent", eta0=0.005, max_iter=20, **setting),
+    "mini-batch": LinearRegressor(solver="mini_batch", eta0=0.1, max_iter=10, **setting),
+    "stochastic": LinearRegressor(solver="stochastic_gradient", eta0=0.03, max_iter=3, **setting),
+}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    for model in ways.values():
+        model.set_params(batch_size=10).fit(few, goal, coef_init=[3.0, -2.0])
+plot_descent(ways, few, goal)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from trueline import SVC, LinearRegressor, LogisticRegression, Perceptron
+from trueline import SVC, LinearRegression, LinearRegressor, LogisticRegression, Perceptron
 from trueline.losses import Absolute, Hinge, Logistic, PerceptronLoss, Quantile, Squared, ZeroOne
 from trueline.plots import plot_boundary, plot_descent, plot_losses, plot_mistakes, plot_trace
 
@@ -22,6 +24,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((40, 2))
 Y = X @ [1.0, -1.5] + 0.3 + 0.2 * RANDOM.standard_normal(40)
 SIGNS = np.where(Y > 0, 1, -1)
+DESCENT = {"solver": "gradient_descent", "trace": True}
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +94,15 @@ def test_the_way_of_a_descent_over_its_objective():
     at = np.array([[0.5, -0.5], [2.0, 0.0]])
     expected = [0.5 * np.sum((X @ w + best[2] - Y) ** 2) for w in at]
     assert_allclose(display.objective(at), expected, rtol=1e-6)
+
+
+def test_a_descent_at_the_end_of_a_pipeline_is_over_its_own_columns():
+    model = make_pipeline(StandardScaler(), LinearRegressor(penalty=None, **DESCENT)).fit(X, Y)
+    display = plot_descent(model, X, Y)
+    assert_allclose(
+        display.minimum, LinearRegression().fit(StandardScaler().fit_transform(X), Y).coef_
+    )
+    assert display.names == ("weight of x0", "weight of x1")
 
 
 def test_one_column_is_drawn_with_the_intercept():

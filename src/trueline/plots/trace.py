@@ -307,7 +307,8 @@ class DescentDisplay(Display):
         """
         models = estimator if isinstance(estimator, Mapping) else {"": estimator}
         traces = {label: _trace_of(one) for label, one in models.items()}
-        first = fitted(next(iter(models.values()))).model
+        first, columns, transform = fitted(next(iter(models.values())))
+        X = transform(X)
         problem = _problem_of(first, X, y)
         d = problem.n_features
         features = features or ((0, 1) if d > 1 else (0, d))
@@ -320,7 +321,8 @@ class DescentDisplay(Display):
                 f"features={features} are not two different numbers from 0 to {d} (which is the "
                 "intercept) of a model with one target or two classes."
             )
-        best = clone(first).set_params(solver="auto", trace=False, max_iter=10_000).fit(X, y)
+        asked = {"solver": "auto", "trace": False, "max_iter": 10_000, "tol": 1e-6}
+        best = clone(first).set_params(**asked).fit(X, y)
         rest = np.append(np.ravel(best.coef_), best.intercept_)
 
         def objective(at: Array) -> Array:
@@ -333,6 +335,8 @@ class DescentDisplay(Display):
             points = np.column_stack([trace.coef.reshape(len(trace.at), -1), trace.intercept])
             paths[label] = points[:, list(features)]
         words = [*(f"$w_{{{j + 1}}}$" for j in range(d)), "$b$"]
+        if columns is not None and len(columns) == d:
+            words[:d] = [f"weight of {name}" for name in columns]
         names = words[features[0]], words[features[1]]
         return cls(paths, objective, rest[list(features)], names).plot(ax)
 
