@@ -12,7 +12,6 @@ from trueline.estimators.shared.classifier import encode_labels
 from trueline.losses import Hinge, SquaredHinge
 from trueline.penalties import L2
 from trueline.problem import Problem
-from trueline.solvers.dual_coordinate_ascent.rows import occurring_columns
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.piecewise_linear.interior_point.sparse_rows import (
     CompressedProgram,
@@ -108,10 +107,6 @@ def test_columns_that_do_not_occur_have_no_say(loss: str, fit_intercept: bool) -
     X, y = narrow(60, 300)
     places = np.sort(np.random.default_rng(3).choice(2000, 300, replace=False))
     wide = sp.csr_array((X.data, places[X.indices], X.indptr), shape=(60, 2000))
-    problem = Problem(as_design(wide), y[:, None], Hinge(), L2(1.0))
-    found = occurring_columns(problem)
-    assert found is not None
-    assert np.array_equal(found, places[np.unique(X.indices)])
     name = "balanced_dual_descent" if fit_intercept else "dual_coordinate_descent"
     settings = {"loss": loss, "solver": name, "tol": 1e-8, "fit_intercept": fit_intercept}
     model, small = LinearSVC(**settings).fit(wide, y), LinearSVC(**settings).fit(X, y)

@@ -46,7 +46,6 @@ from trueline.certificates.evaluation import (
     unpenalised,
 )
 from trueline.numerics.blas import run_strands
-from trueline.numerics.jit import kernel
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 
@@ -61,7 +60,6 @@ _UNDERFLOW = 1e-290
 STRETCH, _BLOCK_ROWS = 64, 2048
 # Of the sum of magnitudes: what rounding leaves of numbers that add up to zero.
 _IMBALANCE = 64 * _EPS
-_COMPILED_WORK = 100_000
 # Numbers that are so few are read at once.
 _AT_ONCE = 500_000
 
@@ -373,50 +371,22 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
         parts = [weighted[rows].T @ (block - centre) for rows, block in design.blocks(STRETCH)]
         return np.ascontiguousarray(np.moveaxis(np.array(parts), 0, -1)).sum(axis=-1).T
     sums = np.zeros((-(-n // STRETCH), k, len(centre)))
-    # Compiled code is loaded where it pays.
-    add = add_stretches if n * k * len(centre) > _COMPILED_WORK else _add_stretches
     size = _BLOCK_ROWS if n * len(centre) > _AT_ONCE else n
 
     def work(start: int) -> None:
         rows = slice(start, min(start + size, n))
         ((_, block),) = design.take(rows).blocks(size)
         own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
-        add(np.ascontiguousarray(block), centre, np.ascontiguousarray(weighted[rows]), STRETCH, own)
+        centred, part = block - centre if centre.any() else block, weighted[rows]
+        for number, first in enumerate(range(0, len(block), STRETCH)):
+            stretch = slice(first, first + STRETCH)
+            own[number] = part[stretch].T @ centred[stretch]
 
     if size == n:
         work(0)  # threads would cost more
     else:
         run_strands(work, range(0, n, size))
     return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
-
-
-def _add_stretches(block: Array, centre: Array, weighted: Array, length: int, sums: Array) -> None:
-    """What the kernel does, by NumPy."""
-    centred = block - centre if centre.any() else block
-    for number, start in enumerate(range(0, len(block), length)):
-        stretch = slice(start, start + length)
-        sums[number] = weighted[stretch].T @ centred[stretch]
-
-
-@kernel
-def add_stretches(block: Array, centre: Array, weighted: Array, length: int, sums: Array) -> None:
-    """Add (x_i - centre) weighted_i over stretches of so many rows, each to its own sum.
-
-    Parameters
-    ----------
-    block : array of shape (m, d)
-    centre : array of shape (d,)
-    weighted : array of shape (m, k)
-    length : int
-    sums : array of shape (ceil(m / length), k, d)
-    """
-    m, d = block.shape
-    for s in range(sums.shape[0]):
-        for t in range(weighted.shape[1]):
-            for i in range(s * length, min(m, (s + 1) * length)):
-                weight = weighted[i, t]
-                for j in range(d):
-                    sums[s, t, j] += (block[i, j] - centre[j]) * weight
 
 
 def certify_ordered(

@@ -343,8 +343,8 @@ def share_out(slopes: Array, at: Array, square: float, own: int, most: float, be
 
 
 @kernel
-def class_sweep_dense(
-    rows: tuple[Array],
+def class_sweep(
+    rows: tuple[Array, Indices, Integers],
     constant: float,
     own: Integers,
     bounds: Array,
@@ -361,56 +361,6 @@ def class_sweep_dense(
 
     ``beta`` has shape (n, k), ``W`` shape (d + 1, k) with that of the constant as the last row.
     """
-    (X,) = rows
-    d, k = X.shape[1], W.shape[1]
-    slopes, best = np.empty(k), np.empty(k)
-    worst, at = 0.0, 0
-    while at < active:
-        i = draw(order, at, active, state)
-        for m in range(k):
-            slopes[m] = centre[m] + constant * W[d, m] + (0.0 if m == own[i] else 1.0)
-        for j in range(d):
-            x = X[i, j]
-            for m in range(k):
-                slopes[m] += x * W[j, m]
-        off = share_out(slopes, beta[i], squares[i], own[i], bounds[i], best)
-        if off == 0.0 and is_at_rest(slopes, beta[i], own[i], threshold):
-            active -= 1
-            order[at], order[active] = order[active], order[at]
-            continue
-        at += 1
-        worst = max(worst, off)
-        moved = False
-        for m in range(k):
-            slopes[m] = best[m] - beta[i, m]
-            moved = moved or slopes[m] != 0.0
-        if moved:
-            beta[i] = best
-            for j in range(d):
-                x = X[i, j]
-                for m in range(k):
-                    W[j, m] += x * slopes[m]
-            for m in range(k):
-                W[d, m] += constant * slopes[m]
-    return active, worst
-
-
-@kernel
-def class_sweep_sparse(
-    rows: tuple[Array, Indices, Integers],
-    constant: float,
-    own: Integers,
-    bounds: Array,
-    squares: Array,
-    centre: Array,
-    beta: Array,
-    W: Array,
-    order: Integers,
-    active: int,
-    threshold: float,
-    state: NDArray[np.uint64],
-) -> tuple[int, float]:
-    """The same over compressed rows."""
     data, indices, indptr = rows
     d, k = W.shape[0] - 1, W.shape[1]
     slopes, best = np.empty(k), np.empty(k)

@@ -55,9 +55,7 @@ from trueline.solvers.dual_coordinate_ascent.logistic import LogisticIteration
 from trueline.solvers.dual_coordinate_ascent.rows import (
     DualIteration,
     Rows,
-    occurring_columns,
     random_start,
-    solve_on_columns,
     with_constant,
 )
 from trueline.solvers.iterative import target_gap
@@ -121,14 +119,6 @@ class DualCoordinateAscent(Solver):
         return trial or 3000.0
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        occurring = occurring_columns(problem)
-        if occurring is not None:
-            return solve_on_columns(self._solve_all, problem, occurring, options, monitor)
-        return self._solve_all(problem, options, monitor)
-
-    def _solve_all(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        """Solve for the coefficients of all columns, target by target, and prove all together."""
-
         def solve_for(t: int) -> tuple[DualIteration, Status, int]:
             own = problem if problem.n_targets == 1 else only(problem, t)
             return self._descend(own, options_for(options, t), monitor)

@@ -7,10 +7,6 @@ rows give, and back.
 
 Where that is done block by block, scores and slopes are kept target by target (column-major): sums
 over the targets of a row, as those of the softmax, then run along vectors.
-
-The Hessian of the softmax is compiled, one block of rows after the other. Blocks of few targets are
-so small that calls from the interpreter cost as much as the products, and make threads wait for
-each other: this takes half the time.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from trueline.design import DenseDesign, Design
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import SMALL_WORK, fold, row_strands, rows_per_block
-from trueline.numerics.jit import kernel
 
 Array = NDArray[np.float64]
 
@@ -106,19 +101,14 @@ class Rows:
             return lambda V: self.total(self.weights[:, None] * loss.bend(bending, self.scores(V)))
         X, rows = self._single(blocks), self._block_rows(k)
         s, at = self.weights.astype(X.dtype), np.asfortranarray(bending, dtype=X.dtype)
-        is_multinomial = "multinomial" in loss.capabilities
-        is_compiled = self.is_large and is_multinomial and X.flags.c_contiguous
 
         def product(V: Array) -> Array:
             along, level = np.ascontiguousarray(V[:-1].T, dtype=X.dtype), V[-1].astype(X.dtype)
 
-            def kernel(strand: tuple[int, int]) -> Array:
-                return softmax_product(X, at.T, s, along, level, *strand, rows)
-
             def bent(where: slice, block: NDArray[Any]) -> Array:
                 return s[where, None] * loss.bend(at[where], (along @ block.T).T + level)
 
-            return self._folded(k, kernel) if is_compiled else self._added(X, k, rows, bent)
+            return self._added(X, k, rows, bent)
 
         return product
 
@@ -158,7 +148,7 @@ class Rows:
     def _added(
         self, X: NDArray[Any], k: int, rows: int, made: Callable[[slice, NDArray[Any]], Array]
     ) -> Array:
-        """sum_i T_i [x_i, 1], where T is made block by block."""
+        """sum_i T_i [x_i, 1], of shape (d + 1, k), where T is made block by block."""
         d = X.shape[1]
 
         def work(strand: tuple[int, int]) -> Array:
@@ -171,50 +161,7 @@ class Rows:
                 out[:, -1] += T.sum(axis=0)
             return out
 
-        return self._folded(k, work)
-
-    def _folded(self, k: int, work: Callable[[tuple[int, int]], Array]) -> Array:
-        """The sum over the strands of what has the shape (k, d + 1), turned."""
         out = np.ascontiguousarray(fold(run_strands(work, self._strands(k))).T)
         if not self.fit_intercept:
             out[-1] = 0.0
         return out
-
-
-Single = NDArray[np.float32]
-
-
-@kernel(reassociate=True)
-def softmax_product(
-    X: Single, P: Single, s: Single, V: Single, level: Single, first: int, last: int, rows: int
-) -> NDArray[np.float64]:
-    """sum_i s_i (p_i t_i - p_i (p_i.t_i)) [x_i, 1] with t_i = V x_i + f, over rows first to last.
-
-    ``V`` is of shape (k, d) and ``P``, the probabilities, of shape (k, n), as is all that follows
-    from them; ``rows`` are taken at a time.
-    """
-    k, d = V.shape
-    out, part = np.zeros((k, d + 1)), np.empty((k, d), np.float32)
-    T, mean = np.empty((k, rows), np.float32), np.empty(rows, np.float32)
-    for start in range(first, last, rows):
-        m = min(rows, last - start)
-        if m < rows:
-            T = np.empty((k, m), np.float32)
-        block = X[start : start + m]
-        np.dot(V, block.T, T)
-        mean[:] = 0.0
-        for t in range(k):
-            for i in range(m):
-                T[t, i] += level[t]
-                mean[i] += P[t, start + i] * T[t, i]
-        for t in range(k):
-            total = np.float32(0.0)
-            for i in range(m):
-                T[t, i] = s[start + i] * P[t, start + i] * (T[t, i] - mean[i])
-                total += T[t, i]
-            out[t, d] += total
-        np.dot(T, block, part)
-        for t in range(k):
-            for j in range(d):
-                out[t, j] += part[t, j]
-    return out

@@ -90,7 +90,7 @@ class Program:
         by_row, A = self._by_row(weights), self.A
         there = np.flatnonzero(by_row)
         if len(there) * A.shape[1] ** 2 < _SMALL:
-            rooted = rooted_rows(A, there, by_row)
+            rooted = np.sqrt(by_row[there])[:, None] * A[there]
             out = rooted.T @ rooted
         else:
             if 2 * len(there) < len(by_row):
@@ -145,17 +145,6 @@ _TRIALS, _FARTHEST = 60, 1e6
 
 
 @kernel
-def standardised(X: Array, rows: Indices, mean: Array, scale: Array, out: Array) -> None:
-    """(x_i - mean) / scale for some rows, into the first columns of ``out``; the others are 1."""
-    d = X.shape[1]
-    for k in range(len(rows)):
-        for j in range(d):
-            out[k, j] = (X[rows[k], j] - mean[j]) / scale[j]
-        for j in range(d, out.shape[1]):
-            out[k, j] = 1.0
-
-
-@kernel
 def pieces(z: Array, y: Array, kinks: Array) -> tuple[NDArray[np.int8], Array, Indices]:
     """On which straight piece each row is, how far its nearest kink is, and each piece's rows."""
     piece, distance = np.empty(len(z), dtype=np.int8), np.empty(len(z))
@@ -168,49 +157,6 @@ def pieces(z: Array, y: Array, kinks: Array) -> tuple[NDArray[np.int8], Array, I
         piece[i], distance[i] = passed, nearest
         there[passed] += 1
     return piece, distance, there
-
-
-@kernel
-def within(piece: NDArray[np.int8], distance: Array, reaches: Array) -> Indices:
-    """Rows whose kinks are no farther than their piece's reach."""
-    count = 0
-    for i in range(len(piece)):
-        count += distance[i] <= reaches[piece[i]]
-    rows, count = np.empty(count + 1, dtype=np.intp), 0
-    for i in range(len(piece)):
-        rows[count] = i  # no branch that nobody could foretell
-        count += distance[i] <= reaches[piece[i]]
-    return rows[:count]
-
-
-@kernel
-def of_piece(piece: NDArray[np.int8], distance: Array, number: int, step: int) -> Array:
-    """The distances of every ``step``-th row, of those that are on one piece."""
-    out, count = np.empty(len(piece) // step + 2), 0
-    for i in range(0, len(piece), step):
-        out[count] = distance[i]
-        count += piece[i] == number
-    return out[:count]
-
-
-@kernel
-def slopes_of(piece: NDArray[np.int8], slopes: Array) -> Array:
-    """The slope of every row, from those of the pieces."""
-    out = np.empty(len(piece))
-    for i in range(len(piece)):
-        out[i] = slopes[piece[i]]
-    return out
-
-
-@kernel
-def rooted_rows(A: Array, rows: Indices, weights: Array) -> Array:
-    """sqrt(weights_i) a_i for some rows: the Gram matrix of these is the weighted one."""
-    out = np.empty((len(rows), A.shape[1]))
-    for k in range(len(rows)):
-        root = np.sqrt(weights[rows[k]])
-        for j in range(A.shape[1]):
-            out[k, j] = root * A[rows[k], j]
-    return out
 
 
 @kernel

@@ -27,11 +27,7 @@ from trueline.numerics.gram import Sums, second_sums
 from trueline.problem import Problem
 from trueline.solvers.piecewise_linear.interior_point.program import (
     Program,
-    of_piece,
     pieces,
-    slopes_of,
-    standardised,
-    within,
 )
 
 Array = NDArray[np.float64]
@@ -172,18 +168,7 @@ class Source:
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
-        X, count = getattr(self.problem.design, "X", None), len(self.kept)
-        if (
-            isinstance(X, np.ndarray)
-            and not isinstance(rows, slice)
-            and X.flags.c_contiguous
-            and X.dtype == np.float64
-            and count == X.shape[1]
-        ):
-            A = np.empty((len(rows), self.size))
-            standardised(X, rows, self.mean, self.scale, A)
-            return A
-        X = self.problem.design.take(rows).toarray()
+        X, count = self.problem.design.take(rows).toarray(), len(self.kept)
         A = np.empty((len(X), self.size))
         if count < X.shape[1]:
             X = X[:, self.kept]
@@ -422,7 +407,7 @@ def _slopes(source: Source, z: Array, piece: NDArray[np.int8]) -> Array:
     loss = source.loss
     if "margins" in loss.capabilities:
         return loss.gradient(source.target, z)
-    return slopes_of(piece, loss.first_slope + np.cumsum([0.0, *loss.jumps]))
+    return (loss.first_slope + np.cumsum([0.0, *loss.jumps]))[piece]
 
 
 def _nearest(
@@ -436,7 +421,7 @@ def _nearest(
     there = there[: np.flatnonzero(there)[-1] + 1]
     share = count // len(there)
     most = share + count - int(np.minimum(there, share).sum())
-    rows = within(piece, distance, _reaches(piece, distance, there, most))
+    rows = np.flatnonzero(distance <= _reaches(piece, distance, there, most)[piece])
     if len(rows) <= _ABOUT * count:
         return rows
     # Many rows at one distance.
@@ -454,7 +439,7 @@ def _reaches(piece: NDArray[np.int8], distance: Array, there: NDArray[np.intp], 
     reaches = np.full(len(there), np.inf)
     step = max(1, len(piece) // _JUDGED)
     for number in np.flatnonzero(there > most):
-        own = of_piece(piece, distance, int(number), step)
+        own = distance[::step][piece[::step] == number]
         place = len(own) * most // int(there[number])
         if place < len(own):
             reaches[number] = np.partition(own, place)[place]
