@@ -318,7 +318,7 @@ class Lasso(ElasticNet):
         """The lasso as the most probable coefficients under a Laplace prior.
 
         For y_i = x_i.w + b + normal noise of variance sigma^2, and w_j with the density
-        exp(-|w_j| / tau) / (2 tau), the posterior mode minimises the lasso's objective with
+        exp(-abs(w_j) / tau) / (2 tau), the posterior mode minimises the lasso's objective with
         ``alpha = sigma^2 / (n tau)``: the strength is that of a mean over n rows.
 
         Parameters
