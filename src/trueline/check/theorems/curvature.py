@@ -58,9 +58,7 @@ _OF_CURVATURE = {
 }
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap of a claim by growth."""
     kind = get(certificate, "kind")
     is_quadratic = kind in ("quadratic", "row space")

@@ -78,9 +78,7 @@ _WITNESS = {
 }
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap of a claim about all coefficients."""
     claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
     fields = claim.fields
@@ -99,7 +97,7 @@ def check(
         points.append((None, True))
     if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
         points.append((None, False))
-    gap, radius = np.inf, None
+    gap, radius, slack = np.inf, None, fields.slack or 0.0
     for doubled, (dual, moved) in product((False, True), points):
         claim.evaluate(doubled)
         objective = claim.check_objective()
@@ -107,17 +105,13 @@ def check(
         found, limit = bound.gap(fields.gap)
         if not gap <= fields.gap or (found <= fields.gap and limit is None):
             gap, radius = found, limit
-        in_order = not is_ordered or bound.crossing() <= (fields.slack or 0.0)
+        in_order = not is_ordered or bound.crossing() <= slack
         if objective.holds and gap <= fields.gap and radius is None and in_order:
             break
-    checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
+    checks = [objective, Check.at_most("gap", fields.gap, gap)]
     statement = claim.statement()
     if is_ordered:
-        crossing = bound.crossing()
-        slack = 0.0 if fields.slack is None else fields.slack
-        checks.append(
-            Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
-        )
+        checks.append(Check.at_most("order", slack, bound.crossing()))
         statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
     conditions: tuple[str, ...] = ()
     if radius is not None:
@@ -518,10 +512,8 @@ class _Bound:
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
-            r, far = (
-                2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300),
-                np.zeros(rows.n),
-            )
+            r = 2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300)
+            far = np.zeros(rows.n)
             for where, block in part:
                 far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
             curvatures = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
