@@ -187,7 +187,7 @@ _FILLED, _SMALL = 0.3, 100_000
 # The first width, in units of the margin; what is left of it each time; how often at most.
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
 # Steps of a level: the first may take many, and they are cheap on sparse rows.
-_MOST_OF_LEVEL = 200
+_MOST_OF_LEVEL = 100
 # Of the gap asked for, what the proof may take: it allows for rounding, too. Of that, what slopes
 # may take that Newton's method leaves.
 _SHARE, _OF_SLOPES = 0.9, 1e-4
