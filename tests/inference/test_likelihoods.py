@@ -18,7 +18,6 @@ from scipy.special import psi
 
 import trueline as tl
 from trueline.losses import LOSSES, Absolute, Gamma, Hinge, LocalDeviance, Quantile, Squared
-from trueline.losses.noise import noise_of
 from trueline.penalties import L1, L2, Bounded, ElasticNet, NonNegative, NoPenalty
 from trueline.penalties.prior import log_prior
 
@@ -246,10 +245,10 @@ def test_noise_and_prior_are_said_in_words():
     assert {name for name, loss in LOSSES.items() if loss().noise} == {
         "squared", "absolute", "quantile", "maximum_error", "logistic", "poisson", "gamma",
     }  # fmt: skip
-    assert noise_of(LocalDeviance(0.0)).text == Squared().noise
+    assert LocalDeviance(0.0).noise == Squared().noise
     # The most likely shape of the gamma distribution, for large and for small scatter.
     for k in (1e-2, 0.5, 20.0, 1e4):
-        assert noise_of(Gamma()).scale(np.log(k) - psi(k)) == pytest.approx(1 / k, rel=1e-6)
+        assert Gamma().noise_model.scale(np.log(k) - psi(k)) == pytest.approx(1 / k, rel=1e-6)
     assert Absolute().noise == "Laplace noise of scale phi"
 
 

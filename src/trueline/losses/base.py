@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.losses.noise import noise_of
+from trueline.losses.noise import Noise
 
 Array = NDArray[np.float64]
 
@@ -120,6 +120,9 @@ class Loss(ABC):
             mistake_factor=1.0 / least if least > 0 else np.inf,
         )
 
+    #: The noise whose negative log-likelihood this is; None if it is none.
+    noise_model: ClassVar[Noise | None] = None
+
     @property
     def noise(self) -> str | None:
         """The noise whose negative log-likelihood this is, in words; None if it is none.
@@ -130,8 +133,7 @@ class Loss(ABC):
         >>> Absolute().noise
         'Laplace noise of scale phi'
         """
-        found = noise_of(self)
-        return None if found is None else found.text
+        return None if self.noise_model is None else self.noise_model.text
 
     @property
     def least_at_mistake(self) -> float:

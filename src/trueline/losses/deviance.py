@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
+from trueline.losses.noise import GAMMA, INVERSE_GAUSSIAN, NORMAL, POISSON, Noise
 
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
@@ -220,6 +221,7 @@ class Poisson(LogDeviance):
     """
 
     name: ClassVar[str] = "poisson"
+    noise_model: ClassVar[Noise | None] = POISSON
     formula: ClassVar[str] = "exp(z_i) - y_i - y_i (z_i - log(y_i))"
 
     @property
@@ -255,6 +257,7 @@ class Gamma(LogDeviance):
     """
 
     name: ClassVar[str] = "gamma"
+    noise_model: ClassVar[Noise | None] = GAMMA
     formula: ClassVar[str] = "y_i exp(-z_i) - 1 + z_i - log(y_i)"
 
     @property
@@ -374,6 +377,10 @@ class LocalDeviance(Loss):
             raise ValueError(f"link must be 'log' or 'identity', got {self.link!r}.")
         if not np.isfinite(self.power) or 0 < self.power < 1:
             raise ValueError(f"no distribution has power {self.power!r}.")
+
+    @property
+    def noise_model(self) -> Noise | None:  # type: ignore[override]
+        return {0.0: NORMAL, 3.0: INVERSE_GAUSSIAN}.get(float(self.power))
 
     @property
     def curvature_bound(self) -> float:

@@ -42,6 +42,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
+from trueline.losses.noise import BERNOULLI, CATEGORICAL, Noise
 from trueline.numerics.jit import kernel
 
 
@@ -58,6 +59,7 @@ class Logistic(Loss):
     """
 
     name: ClassVar[str] = "logistic"
+    noise_model: ClassVar[Noise | None] = BERNOULLI
     formula: ClassVar[str] = "log(1 + exp(-y_i z_i))"
     capabilities: ClassVar[frozenset[str]] = frozenset(
         {
@@ -151,6 +153,7 @@ class Softmax(Loss):
     """
 
     name: ClassVar[str] = "softmax"
+    noise_model: ClassVar[Noise | None] = CATEGORICAL
     formula: ClassVar[str] = "log(sum_l exp(z_il)) - sum_l y_il z_il"
     capabilities: ClassVar[frozenset[str]] = frozenset(
         {"smooth", "coupled", "bend", "multinomial", "margins", "self_concordant"}

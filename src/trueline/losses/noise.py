@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,26 +52,6 @@ class Noise:
     level: Callable[[float], float]
     scale: Callable[[float], float] | None = None
     of_target: Callable[[Array], Array] | None = None
-
-
-def noise_of(loss: Any) -> Noise | None:
-    """The noise of a loss, or None if it is not the negative logarithm of a density.
-
-    Examples
-    --------
-    >>> from trueline.losses import Absolute, Hinge
-    >>> from trueline.losses.noise import noise_of
-    >>> noise_of(Absolute()).text, noise_of(Hinge())
-    ('Laplace noise of scale phi', None)
-    """
-    if loss.name == "quantile":
-        q = loss.q
-        if np.ndim(q):
-            return None
-        return Noise(f"asymmetric Laplace noise of scale phi, q = {q:g}", _log(q * (1 - q)), _same)
-    if loss.name == "deviance":
-        return {0.0: _NORMAL, 3.0: _INVERSE}.get(float(loss.power))
-    return _NOISES.get(loss.name)
 
 
 def _log(factor: float) -> Callable[[float], float]:
@@ -120,16 +99,18 @@ def _gamma_scale(mean: float) -> float:
     return float(np.exp(-brentq(excess, *_SHAPES, xtol=1e-14)))
 
 
-_NORMAL = Noise("normal noise of variance phi", _normal, _twice)
-_INVERSE = Noise(
+NORMAL = Noise("normal noise of variance phi", _normal, _twice)
+LAPLACE = Noise("Laplace noise of scale phi", _log(0.5), _same)
+UNIFORM = Noise("uniform noise between -phi and phi", _log(0.5), _same)
+BERNOULLI = Noise("Bernoulli, log odds linear", _zero)
+CATEGORICAL = Noise("categorical, log odds linear", _zero)
+POISSON = Noise("Poisson, variance equal to the mean", _zero, None, _of_counts)
+GAMMA = Noise("gamma, variance phi mean^2", _gamma_level, _gamma_scale, lambda y: -np.log(y))
+INVERSE_GAUSSIAN = Noise(
     "inverse Gaussian, variance phi mean^3", _normal, _twice, lambda y: -1.5 * np.log(y)
 )
-_NOISES = {
-    "squared": _NORMAL,
-    "absolute": Noise("Laplace noise of scale phi", _log(0.5), _same),
-    "maximum_error": Noise("uniform noise between -phi and phi", _log(0.5), _same),
-    "logistic": Noise("Bernoulli, log odds linear", _zero),
-    "softmax": Noise("categorical, log odds linear", _zero),
-    "poisson": Noise("Poisson, variance equal to the mean", _zero, None, _of_counts),
-    "gamma": Noise("gamma, variance phi mean^2", _gamma_level, _gamma_scale, lambda y: -np.log(y)),
-}
+
+
+def asymmetric_laplace(q: float) -> Noise:
+    """The noise whose most likely place is the quantile q."""
+    return Noise(f"asymmetric Laplace noise of scale phi, q = {q:g}", _log(q * (1 - q)), _same)

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueline.losses.base import Array, Loss
+from trueline.losses.noise import LAPLACE, UNIFORM, Noise, asymmetric_laplace
 
 
 class _OneKink(Loss):
@@ -120,6 +121,10 @@ class Quantile(_OneKink):
         if not q.size or not ((q > 0) & (q < 1)).all():
             raise ValueError(f"q must lie strictly between 0 and 1, got {self.q!r}.")
 
+    @property
+    def noise_model(self) -> Noise | None:  # type: ignore[override]
+        return None if isinstance(self.q, tuple) else asymmetric_laplace(self.q)
+
     def of_target(self, number: int) -> Quantile:
         return Quantile(self.q[number]) if isinstance(self.q, tuple) else self
 
@@ -169,6 +174,7 @@ class Absolute(_OneKink):
     """
 
     name: ClassVar[str] = "absolute"
+    noise_model: ClassVar[Noise | None] = LAPLACE
     formula: ClassVar[str] = "|z - y|"
 
     @property
@@ -195,6 +201,7 @@ class MaximumError(Loss):
     """
 
     name: ClassVar[str] = "maximum_error"
+    noise_model: ClassVar[Noise | None] = UNIFORM
     formula: ClassVar[str] = "|z - y|"
     capabilities: ClassVar[frozenset[str]] = frozenset({"maximum"})
 

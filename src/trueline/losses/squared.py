@@ -24,6 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from trueline.losses.base import Array, Loss
+from trueline.losses.noise import NORMAL, Noise
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Squared(Loss):
     """
 
     name: ClassVar[str] = "squared"
+    noise_model: ClassVar[Noise | None] = NORMAL
     formula: ClassVar[str] = "1/2 (z - y)^2"
     capabilities: ClassVar[frozenset[str]] = frozenset(
         {"smooth", "curvature", "quadratic", "conjugate", "dual_box", "strictly_convex"}

@@ -22,8 +22,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.penalties.prior import prior_text
-
 Array = NDArray[np.float64]
 
 
@@ -93,20 +91,9 @@ class Penalty(ABC):
     def curvature(self) -> float | Array:
         """The largest mu with p(W) - mu/2 W^2 still convex (0 if there is none)."""
 
-    @property
-    def prior(self) -> str | None:
-        """The prior of a coefficient of which this is the negative logarithm, in words.
-
-        phi is the scale of the noise (:mod:`trueline.losses.noise`); None where no density is
-        known.
-
-        Examples
-        --------
-        >>> from trueline.penalties import L2
-        >>> L2(2.0).prior
-        'normal, mean 0, variance phi / alpha'
-        """
-        return prior_text(self)
+    #: The prior of a coefficient of which this is the negative logarithm, in words, with phi the
+    #: scale of the noise (:mod:`trueline.losses.noise`); None where no density is known.
+    prior: ClassVar[str | None] = None
 
     @property
     def linear(self) -> float | Array:
@@ -175,6 +162,7 @@ class NoPenalty(Penalty):
     """
 
     name: ClassVar[str] = "none"
+    prior: ClassVar[str | None] = "flat"
 
     @property
     def formula(self) -> str:

@@ -57,6 +57,10 @@ class NonNegative(Penalty):
             )
 
     @property
+    def prior(self) -> str | None:  # type: ignore[override]
+        return self.base.prior and f"{self.base.prior}, given w_j >= 0"
+
+    @property
     def formula(self) -> str:
         return f"{self.base.formula}, w >= 0"
 

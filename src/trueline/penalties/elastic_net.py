@@ -86,6 +86,7 @@ class L2(_ElasticNetFormulas):
 
     alpha: float | Array = 1.0
     name: ClassVar[str] = "l2"
+    prior: ClassVar[str | None] = "normal, mean 0, variance phi / alpha"
 
     def __post_init__(self) -> None:
         check_strength(self.alpha)
@@ -141,6 +142,7 @@ class L1(_ElasticNetFormulas):
 
     alpha: float | Array = 1.0
     name: ClassVar[str] = "l1"
+    prior: ClassVar[str | None] = "Laplace, mean 0, scale phi / alpha"
 
     def __post_init__(self) -> None:
         check_strength(self.alpha)
@@ -184,6 +186,9 @@ class ElasticNet(_ElasticNetFormulas):
     alpha: float | Array = 1.0
     l1_ratio: float | Array = 0.5
     name: ClassVar[str] = "elastic_net"
+    prior: ClassVar[str | None] = (
+        "density proportional to exp(-alpha (r |w_j| + (1 - r)/2 w_j^2) / phi)"
+    )
 
     def __post_init__(self) -> None:
         check_strength(self.alpha)

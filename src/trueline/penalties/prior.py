@@ -20,29 +20,6 @@ from scipy.special import erfcx
 
 Array = NDArray[np.float64]
 
-_TEXTS = {
-    "none": "flat",
-    "l2": "normal, mean 0, variance phi / alpha",
-    "l1": "Laplace, mean 0, scale phi / alpha",
-    "elastic_net": "density proportional to exp(-alpha (r |w_j| + (1 - r)/2 w_j^2) / phi)",
-}
-
-
-def prior_text(penalty: Any) -> str | None:
-    """The prior of a coefficient in words; None where it is not known here.
-
-    Examples
-    --------
-    >>> from trueline.penalties import L1, Group
-    >>> from trueline.penalties.prior import prior_text
-    >>> prior_text(L1(2.0)), prior_text(Group())
-    ('Laplace, mean 0, scale phi / alpha', None)
-    """
-    if penalty.name == "nonnegative":
-        base = prior_text(penalty.base)
-        return base and f"{base}, given w_j >= 0"
-    return _TEXTS.get(penalty.name)
-
 
 def log_prior(penalty: Any, W: Array, phi: float) -> float:
     """The logarithm of the prior density at coefficients of shape (d, k).
@@ -61,10 +38,10 @@ def log_prior(penalty: Any, W: Array, phi: float) -> float:
     -0.918939
     """
     part = penalty
-    if prior_text(part) is None:
+    if part.prior is None:
         raise ValueError(f"The prior of the {part.name} penalty has no known density.")
     half = 0.0
-    if part.name == "nonnegative":
+    if "nonnegative" in part.capabilities:
         part, half = part.base, np.log(2.0)
     a = np.broadcast_to(np.asarray(part.linear, dtype=float) / phi, W.shape)
     c = np.broadcast_to(np.asarray(part.curvature, dtype=float) / phi, W.shape)

@@ -38,7 +38,6 @@ from trueline.estimators.shared.validation import (
     unpacked,
 )
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
-from trueline.losses.noise import noise_of
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
@@ -214,7 +213,7 @@ class GeneralizedLinearRegressor(
         return np.exp(scores) if self._is_log else scores
 
     def _level_of(self, y: Any, s: Array | None) -> float:
-        return of_targets(noise_of(self._loss()), y, s)
+        return of_targets(self._loss().noise_model, y, s)
 
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver] if self._loss().name != "squared" else "auto"

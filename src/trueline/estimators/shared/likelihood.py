@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.objective import Objective
-from trueline.losses.noise import Noise, noise_of
+from trueline.losses.noise import Noise
 from trueline.penalties.prior import log_prior
 
 Array = NDArray[np.float64]
@@ -198,7 +198,7 @@ class Likelihood(Host):
 def _noise(certificate: Any) -> Noise:
     if certificate.kind == "stationary":
         raise ValueError("With Firth's correction what is minimised is no likelihood.")
-    noise = noise_of(certificate.loss)
+    noise: Noise | None = certificate.loss.noise_model
     if noise is None:
         raise AttributeError(
             f"The {certificate.loss.name} loss is not the negative logarithm of a density that is "
