@@ -40,6 +40,7 @@ from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.precision import exponents_of
+from trueline.estimators.shared.start import StartsAnywhere
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
 from trueline.plan import Plan
@@ -301,10 +302,13 @@ def fit_margins(
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         found = execute_set(problems, plans, estimator._options())
     estimator.n_features_in_ = X.shape[1]
-    return [
-        _margin_part(estimator, problems[k], plans[k], found[k], binary, X.dtype)
-        for k, binary in enumerate(binaries)
-    ]
+    parts = []
+    for k, binary in enumerate(binaries):
+        part = _margin_part(estimator, problems[k], plans[k], found[k], binary, X.dtype)
+        own = weights if weights is None or binary.rows is None else weights[binary.rows]
+        part._keep_of_rows(X if binary.rows is None else X[binary.rows], binary.labels, own)
+        parts.append(part)
+    return parts
 
 
 def _is_suited(estimator: Any, fit_params: Mapping[str, Any]) -> bool:
@@ -312,7 +316,7 @@ def _is_suited(estimator: Any, fit_params: Mapping[str, Any]) -> bool:
     return (
         isinstance(estimator, LinearClassifierBase)
         and is_ours(estimator)
-        and type(estimator).fit is LinearEstimator.fit
+        and type(estimator).fit in (LinearEstimator.fit, StartsAnywhere.fit)
         and set(fit_params) <= {"sample_weight"}
     )
 

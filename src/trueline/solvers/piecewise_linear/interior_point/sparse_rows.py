@@ -186,6 +186,8 @@ class CompressedProgram(Program):
 _FILLED, _SMALL = 0.3, 100_000
 # The first width, in units of the margin; what is left of it each time; how often at most.
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
+# Steps of a level: the first may take many, and they are cheap on sparse rows.
+_MOST_OF_LEVEL = 100
 # Of the gap asked for, what the proof may take: it allows for rounding, too. Of that, what slopes
 # may take that Newton's method leaves.
 _SHARE, _OF_SLOPES = 0.9, 1e-4
@@ -262,7 +264,7 @@ def _follow(program: CompressedProgram, start: Array, enough: float, tol: float)
     most = np.sqrt(_OF_SLOPES * enough / max(float((0.5 / program.quad[:-1]).sum()), 1e-290))
     smoothed = Smoothed(program, start, _WIDTH, most=float(most))
     for _ in range(_LEVELS):
-        if not smoothed.settle():
+        if not smoothed.settle(_MOST_OF_LEVEL):
             return None
         pi, rise, _ = smoothed.multipliers()
         gamma, offset = smoothed.gamma, smoothed.offset
@@ -326,13 +328,13 @@ class Smoothed:
         """pi at this point, how fast it rises there, and how many kinks are on their ramps."""
         return ramped(self._share, self.offset, self.program.c, self.gamma)
 
-    def settle(self) -> bool:
+    def settle(self, most: int = _MOST_STEPS) -> bool:
         """Newton steps to the minimum for this gamma; False if there were too many."""
         program = self.program
         part = _ENOUGH if program.is_linear else _ENOUGH_FOR_FACES
         steepest = float(program.c.max(initial=0.0))
         enough = min(part * steepest * np.sqrt(len(self.v)), self.most)
-        for _ in range(_MOST_STEPS):
+        for _ in range(most):
             pi, rise, _ = self.multipliers()
             slope = program.slopes(pi, self.v)
             if float(np.abs(slope).max(initial=0.0)) <= enough:
