@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from .adapter import proof_kinds
+from .adapter import ask, proof_kinds
 from .campaign import attack, attacks, honest, pool_of
 from .honest import make
 
@@ -46,6 +46,12 @@ def test_an_attack_is_repeated_by_its_name(pool):
     case = pool[5]
     again = make(case.name)
     assert attack(case, pool, 11)[:2] == attack(again, pool, 11)[:2]
+
+
+@pytest.mark.parametrize("name", ["logistic:231000045", "ordered_quantiles:7171000091"])
+def test_fits_whose_proofs_were_lost_in_rounding_verify(name):
+    case = make(name)
+    assert ask(case.certificate, case.X, case.y, case.weight).word == "proven"
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """The checker's losses against those of the library, their excess against a numerical supremum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from trueline import losses
+from trueline import TweedieRegressor, losses
+from trueline.check import verify
 from trueline.check.losses import loss_of
 from trueline.check.verdict import Refused
 
@@ -117,3 +120,14 @@ def test_residuals_are_no_larger_than_their_losses_allow(loss):
 def test_losses_that_are_none_are_refused(given):
     with pytest.raises(Refused):
         loss_of(given, 1)
+
+
+def test_slopes_that_are_infinite_in_both_directions_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 2)), rng.gamma(2.0, size=9)
+    certificate = TweedieRegressor(power=1.5, alpha=0.1).fit(X, y).certificate_
+    for size in (1e2, 1e3, 1e4, 1e300):
+        forged = replace(certificate, coef=size * np.ones((2, 1)))
+        verification = verify(forged, X, y)
+        assert not verification.holds
+        assert "not computable" not in str(verification)

@@ -253,6 +253,18 @@ def test_noise_and_prior_are_said_in_words():
     assert Absolute().noise == "Laplace noise of scale phi"
 
 
+def test_a_fit_of_a_fold_takes_the_rows_that_it_is_asked_about():
+    found = tl.cross_validate(tl.LogisticRegression(), X, LABELS, return_estimator=True, cv=3)
+    model = found["estimator"][0]
+    alone = tl.LogisticRegression().fit(X, LABELS)
+    alone.coef_, alone.intercept_ = model.coef_, model.intercept_
+    value = alone.log_likelihood(X, LABELS)
+    assert_allclose(model.log_likelihood(X, LABELS), value)
+    assert np.isfinite(model.aic(X, LABELS))
+    with pytest.raises(ValueError, match="fit it by itself"):
+        model.bic()
+
+
 def test_what_has_no_likelihood_says_so():
     with pytest.raises(AttributeError, match="tweedie loss"):
         tl.TweedieRegressor(power=1.5).fit(X, POSITIVE).log_likelihood()

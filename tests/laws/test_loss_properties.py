@@ -16,10 +16,12 @@ from trueline.losses import (
     Hinge,
     Huber,
     Logistic,
+    LogSumExp,
     Loss,
     PerceptronLoss,
     Poisson,
     Quantile,
+    Smoothed,
     Softmax,
     Squared,
     SquaredEpsilonInsensitive,
@@ -37,6 +39,8 @@ RESIDUALS = [
     Huber(1.2),
     EpsilonInsensitive(0.5),
     SquaredEpsilonInsensitive(0.5),
+    Smoothed(Absolute(), 0.5),
+    LogSumExp(4.0),
 ]
 COUNTS = [Poisson(), Gamma(), Tweedie(1.5)]
 # Multiples of 1/16, so that the kinks at whole and half numbers are on the grid.

@@ -140,6 +140,8 @@ Index = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK_VALUES = 2_000_000
+# Products of sparse rows are slower than those of dense ones where more than this share is filled.
+_FILLED = 0.1
 _TINY = 1e-300
 
 
@@ -158,6 +160,8 @@ class _Kernel:
         if callable(kernel):
             K = kernel(X, X)
             X = K.toarray() if sp.issparse(K) else K
+        if sp.issparse(X) and X.nnz > _FILLED * X.shape[0] * X.shape[1]:
+            X = X.toarray()
         if sp.issparse(X):
             self.X: Any = sp.csr_array(X).astype(np.float64)
             self.d = int(np.diff(self.X.indptr).max(initial=0))

@@ -88,6 +88,14 @@ def residual_doubled(block: Array, w: Array, b: float, y: Array) -> tuple[Array,
     return two_sum(high, low + errors.sum(axis=0))
 
 
+def fsum(numbers: Any) -> float:
+    """The sum of all numbers, rounded once."""
+    try:
+        return math.fsum(np.ravel(numbers).tolist())
+    except (OverflowError, ValueError):  # of infinities of both signs
+        raise Refused("sums leave the range of doubles") from None
+
+
 def exact_sum(numbers: Any) -> Fraction:
     """The sum of doubles as it is."""
     total = Fraction(0)

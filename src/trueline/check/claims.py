@@ -28,6 +28,7 @@ from trueline.check.arithmetic import (
     SMALLEST,
     Array,
     exact_product,
+    fsum,
     residual_doubled,
     sum_units,
     tree_sum,
@@ -186,7 +187,7 @@ class Claim:
             high, low = exact_product(self.centre[:, None], W)
             if not np.isfinite(low).all():
                 raise Refused("scores leave the range of doubles")
-            level = np.array([math.fsum(column) for column in np.vstack([self.b, high, low]).T])
+            level = np.array([fsum(column) for column in np.vstack([self.b, high, low]).T])
         for where, block in rows if doubled else rows.blocks():
             if not doubled:
                 block = block - self.centre if self.centre.any() else block
@@ -211,7 +212,7 @@ class Claim:
             curvature = self.loss.most_bend(y, z, off)
             steep = np.minimum(np.abs(self.loss.slope(y, z)) + curvature * off, steep)
         error = float((s * steep * off).sum()) + 64 * EPS * float(np.abs(value).sum())
-        return math.fsum(value.ravel().tolist()), error * (1 + 1e-9) + self.rows.floor
+        return fsum(value), error * (1 + 1e-9) + self.rows.floor
 
     def check_objective(self) -> Check:
         """The objective lies within the claimed rounding of the claim."""

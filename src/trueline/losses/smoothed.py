@@ -154,7 +154,7 @@ class LogSumExp(Loss):
 
     name: ClassVar[str] = "log_sum_exp"
     formula: ClassVar[str] = "mu log(2 cosh((z - y) / mu))"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"joined"})
+    capabilities: ClassVar[frozenset[str]] = frozenset({"joined", "strictly_convex"})
 
     def __post_init__(self) -> None:
         _check(self.mu)

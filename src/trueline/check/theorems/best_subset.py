@@ -32,7 +32,6 @@ of the witness k, alpha, delta, columns (that take part), diagonal (E), theta, d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
@@ -40,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, Indices, as_integers
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, Indices, as_integers, fsum
 from trueline.check.claims import below, judged, read_about
 from trueline.check.rows import Rows, Table, centre, coercivity, dense, residuals
 from trueline.check.schema import Field, get, read
@@ -123,7 +122,7 @@ def _objective(rows: Rows, claim: Any, count: int) -> tuple[float, float]:
         off += np.abs(low)
         squares += (s * r * r).tolist()
         error += float(s @ ((2 * np.abs(r) + off) * off + 4 * EPS * r * r)) * (1 + 1e-6)
-    value = (math.fsum(squares) + claim.l2 * float(w @ w)) / 2 + claim.alpha * count
+    value = (fsum(squares) + claim.l2 * float(w @ w)) / 2 + claim.alpha * count
     return value, error / 2 + (rows.d + 8) * EPS * value + rows.n * SMALLEST
 
 

@@ -21,7 +21,7 @@ g V^2 / (4 alpha). Without a penalty, other combinations of columns need no Z of
 (c) All of u is multiplied by a number up to 1 that brings it within the two bounds. Where none of
 this is enough, a condition states how large coefficients may be.
 
-Sums of numbers are rounded once (math.fsum), and so are sums over the rows of a block (a tree of
+Sums of numbers are rounded once, and so are sums over the rows of a block (a tree of
 exact additions): what errs are their terms, by a few eps of their magnitudes.
 
 Read: objective, objective_rounding, gap, loss (epsilon), penalty (alpha), fit_intercept, coef,
@@ -30,12 +30,11 @@ intercept; of the witness scale (sigma) and dual (u, of the rows with a positive
 
 from __future__ import annotations
 
-from math import fsum
 from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, Indices, tree_sum
+from trueline.check.arithmetic import EPS, SMALLEST, Array, Indices, fsum, tree_sum
 from trueline.check.claims import below, judged, read_about
 from trueline.check.rows import (
     Rows,
@@ -75,7 +74,7 @@ def _objective(rows: Rows, claim: Any) -> tuple[float, float]:
     r, off = np.abs(z - y), off + EPS * (np.abs(z) + np.abs(y))
     steep = np.minimum(r, epsilon * sigma) / sigma if sigma > 0 else np.full_like(r, epsilon)
     value, penalty = steep * (2 * r - steep * sigma), claim.alpha * float((claim.coef**2).sum())
-    total = fsum([sigma * fsum(s), penalty, *(s * value).tolist()])
+    total = fsum([sigma * fsum(s), penalty, *(s * value)])
     # sigma H(r / sigma) is steeper nowhere than 2 epsilon.
     error = fsum(s * (2 * epsilon * off + _UNITS * (value + steep * r))) * (1 + 1e-6)
     error += (rows.d + 8) * EPS * penalty + _UNITS * total

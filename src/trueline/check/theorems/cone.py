@@ -15,11 +15,9 @@ Read from the certificate: cone, the coefficients of the columns that make t.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array
+from trueline.check.arithmetic import EPS, Array, fsum
 from trueline.check.claims import Claim
 
 
@@ -39,7 +37,7 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     s, balance = rows.s[:, None], 0.0
     if claim.has_intercept:
         t = t - float(rows.s @ t[:, 0]) / rows.weight
-        balance = abs(math.fsum((rows.s * t[:, 0]).tolist())) / rows.weight
+        balance = abs(fsum(rows.s * t[:, 0])) / rows.weight
         balance += 2 * EPS * float(np.abs(t).max(initial=0.0))
     nothing = np.zeros_like(t)
     p, error, squares = claim.sums(s * t, nothing, EPS * np.abs(s * t), False)

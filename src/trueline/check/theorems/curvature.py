@@ -27,12 +27,11 @@ squared losses are found here: M is the inverse of a factor of the matrix.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array, Indices, exact_product
+from trueline.check.arithmetic import EPS, Array, Indices, exact_product, fsum
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import (
     Table,
@@ -113,7 +112,7 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array, 
         off = np.sqrt((off**2).sum(axis=1, keepdims=True)) + 0 * off
     error = s * (loss.most_bend(y, z, off) * off + loss.slope_error(y, z)) + 4 * EPS * np.abs(rest)
     g, g_error, squares = claim.sums(weighted, rest, error, doubled)
-    slope = np.array([math.fsum(both) for both in np.vstack([weighted, rest]).T])
+    slope = np.array([fsum(both) for both in np.vstack([weighted, rest]).T])
     slope_error = error.sum(axis=0) * (1 + 1e-9) + EPS * np.abs(slope)
     if not claim.has_intercept:
         slope, slope_error = np.zeros(rows.k), np.zeros(rows.k)

@@ -55,13 +55,12 @@ penalty no more is used than that it is not negative.
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, two_sum
+from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, fsum, two_sum
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
@@ -217,7 +216,7 @@ class _Bound:
         by_square = 2 * np.sqrt(P * (means * (means / a[:, None])).sum(axis=0))
         most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
         level = claim.b + claim.centre @ claim.W
-        steep = np.array([math.fsum(column.tolist()) for column in (self.s * self.u).T])
+        steep = np.array([fsum(column) for column in (self.s * self.u).T])
         unsure = (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(axis=0)
         size = np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W)
         room = np.maximum(level - level.min() + 1e-9 * size + most, 0.0)
@@ -233,7 +232,7 @@ class _Bound:
             for _ in range(30):
                 at = z + near[t]
                 u = own.slope(y, at)
-                steep = math.fsum((s * u).tolist())
+                steep = fsum(s * u)
                 error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
                 if near[t]:  # z + t is rounded
                     error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
@@ -266,7 +265,7 @@ class _Bound:
         for _ in range(30):
             u = loss.slope(claim.y, claim.z + near)
             p = u + claim.y
-            steep = np.array([math.fsum((s * u[:, t]).tolist()) for t in range(k)])
+            steep = np.array([fsum(s * u[:, t]) for t in range(k)])
             at = claim.z + near
             error = float((s @ (loss.slope_error(claim.y, at) + EPS * np.abs(at))).sum())
             B = np.diag(s @ p) - (s[:, None] * p).T @ p
@@ -294,15 +293,20 @@ class _Bound:
         weighted, rest = exact_product(self.s, self.u)
         for t in range(len(cost)):
             parts = weighted[:, t], rest[:, t], self.push[:, t]
-            total = math.fsum(np.concatenate(parts).tolist())
+            total = fsum(np.concatenate(parts))
             sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
             side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
+            own = np.arange(len(cost)) == t
+            moved, most = np.abs(self.u) * own, 0.5
             if total == 0:
                 continue
+            if side == 0:  # the other targets and the order are made lighter, by rounding alone
+                side, most = abs(float(self.push[:, t].sum())), 1e-12
+                moved = np.abs(self.u) * ~own + np.abs(self.push) / self.s
             share = abs(total) * (1 + 8 * EPS) / (side * (1 - 1e-9)) if side > 0 else np.inf
-            if not share < 0.5:
+            if not share < most:
                 return np.full(len(cost), np.inf)
-            self.error[:, t] += share * np.abs(self.u[:, t])
+            self.error += share * moved
             cost[t] = share * self.losses[t]
         return cost
 
@@ -320,7 +324,7 @@ class _Bound:
         for c in range(k):
             own, other = y[:, c] != 0, y[:, c] == 0
             parts = [high[other, c], low[other, c], -high[own].ravel(), -low[own].ravel()]
-            left[c] = math.fsum(np.concatenate(parts).tolist())
+            left[c] = fsum(np.concatenate(parts))
         unsure, cost = 4 * k * EPS * float(np.abs(left).sum()), 0.0
         for to in np.flatnonzero(left > 0):
             for origin in np.flatnonzero(left < 0):

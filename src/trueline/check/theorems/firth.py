@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, ROWS, Array, Indices
+from trueline.check.arithmetic import EPS, ROWS, Array, Indices, fsum
 from trueline.check.claims import below, judged, read_about, require_signs
 from trueline.check.rows import Rows, Table, centre, factor, independent_columns, inverse, scores
 from trueline.check.schema import Field
@@ -108,14 +108,14 @@ def _facts(rows: Rows, table: Table, W: Array, b: Array) -> tuple[float, float, 
     h, margin = small / (1 + small) ** 2, y * z
     losses = s * (np.maximum(-margin, 0.0) + np.log1p(small))
     slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
-    total, terms = math.fsum(losses), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    total, terms = fsum(losses), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
     theta = float(reach.max()) * 1.01 + terms
     if p == 0 or not reach.max() < 0.01:
         raise Refused("scores are too large for their probabilities to be told, or none are left")
     information = np.maximum(s * h, _TINY)
     log_det, det_error, M, delta = _factor(table, information, theta)
     most, most_error, *_ = _factor(table, s, terms)
-    rounding = math.fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
+    rounding = fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
     rounding += 0.5 * det_error + 4 * EPS * (abs(total) + abs(log_det))
     bound = -0.5 * (most + most_error - p * math.log(4.0)) - 4 * EPS * (abs(most) + p)
     g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)

@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, Ball
+from trueline.check.arithmetic import EPS, SMALLEST, Array, Ball, fsum
 from trueline.check.kernels import covariance_of, noise_and_rest, recognised
 from trueline.check.rows import as_doubles, as_matrix, as_targets, length
 from trueline.check.schema import CLAIMS, Field, get, read
@@ -226,7 +226,7 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     if known is None:
         raise Refused("a part of the kernel is not known")
     noise, rest = noise_and_rest(known)
-    v, y = claim.noise + math.fsum(noise), Y[:, 0]
+    v, y = claim.noise + fsum(noise), Y[:, 0]
     if Y.shape[1] != 1 or not v > 0 or not rest or m == 0:
         raise Refused("there are several targets, no noise, nothing but noise, or no points")
 

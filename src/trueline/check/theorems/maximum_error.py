@@ -39,6 +39,7 @@ from trueline.check.arithmetic import (
     Array,
     as_integers,
     exact_product,
+    fsum,
     null_space,
 )
 from trueline.check.claims import UNITS, below, judged, read_about
@@ -108,15 +109,15 @@ def _in_doubles(
     X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool, most: float
 ) -> tuple[float, float, str]:
     """The first way of the text above; the bound within radii, and these radii in words."""
-    m, total = len(u), math.fsum(np.abs(u))
+    m, total = len(u), fsum(np.abs(u))
     high, low, off = residuals(X, y, w, b)
     products, errors = exact_product(u, high)
-    value = math.fsum([*products.tolist(), *errors.tolist(), *(u * low).tolist()])
+    value = fsum([products, errors, u * low])
     value -= float(np.abs(u) @ off) * (1 + m * EPS) + 2 * EPS * abs(value) + m * SMALLEST
     # Differences err by eps/2 each, products by (m + 1) eps of their magnitudes.
     centred, units = X - (X.mean(axis=0) if with_ones else 0.0), (m + 4) * EPS
     missed = np.abs(centred.T @ u) + units * (np.abs(centred).T @ np.abs(u)) + m * SMALLEST
-    sides, spread = abs(math.fsum(u)) * with_ones, np.abs(centred).max(axis=0)
+    sides, spread = abs(fsum(u)) * with_ones, np.abs(centred).max(axis=0)
     alone = np.divide(most, spread, out=np.zeros(len(w)), where=spread > 0)
     R, B = 1e3 * (np.abs(w) + alone), 1e3 * most * with_ones
     near = value - (float(missed @ R) + sides * B) * (1 + (len(w) + 8) * EPS)

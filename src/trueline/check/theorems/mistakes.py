@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array
+from trueline.check.arithmetic import EPS, SMALLEST, Array, fsum
 from trueline.check.claims import judged, read_about
 from trueline.check.kernels import PairwiseKernel, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length, scores
@@ -71,7 +71,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = _read(certificate, X, y, sample_weight)
     s = claim.plain * claim.class_weights[claim.classes]
     z, rad = _margins(claim, claim.y, claim.coef, claim.intercept)
-    sure, possible = math.fsum(s[z < -rad]), math.fsum(s[z <= rad])
+    sure, possible = fsum(s[z < -rad]), fsum(s[z <= rad])
     found, unsure = 0.5 * (sure + possible), 0.5 * (possible - sure)
     checks = list(judged(claim, found, unsure + 8 * EPS * (found + unsure), 0.0))
     within = f" (within {claim.objective_rounding:.2g})" * (claim.objective_rounding > 0)

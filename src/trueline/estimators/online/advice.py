@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trueline.online.direct_forms import direct_margins
 from trueline.online.passes import DirectTask, Task
-from trueline.online.rules import ZERO
+from trueline.online.rules import NEGATIVE_WEIGHT, POSITIVE_WEIGHT, ZERO
 from trueline.separation.decide import decide
 from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 
@@ -21,10 +21,16 @@ def wrong_rows(task: Task) -> int:
     """How many rows that count are on the wrong side, or on none."""
     scores = np.asarray(task.rows.X @ task.w) + task.b
     if isinstance(task, DirectTask):
-        z = direct_margins(scores, task.rows.codes)
+        wrong = direct_margins(scores, task.rows.codes) <= 0
     else:
-        z = task.signs_and_weights()[0] * np.where(scores == 0, task.setting[ZERO], scores)
-    return int(np.count_nonzero((z <= 0) & _counts(task)))
+        zero, positive = task.setting[ZERO], task.rows.codes == task.positive
+        above = (scores > 0) | (scores == 0) if zero > 0 else scores > 0
+        below = (scores < 0) | (scores == 0) if zero < 0 else scores < 0
+        wrong = ~np.where(positive, above, below)
+    is_plain = (
+        len(task.rows.weights) == 1 and task.setting[[POSITIVE_WEIGHT, NEGATIVE_WEIGHT]].all()
+    )
+    return int(np.count_nonzero(wrong if is_plain else wrong & _counts(task)))
 
 
 def _counts(task: Task) -> NDArray[np.bool_]:
@@ -80,12 +86,13 @@ def warn_of_rows(
     name: str,
     how: str,
     left: Sequence[Task],
+    count: int,
     verdicts: Sequence[bool | None],
     labels: Sequence[Any] | NDArray[Any],
     further: str,
 ) -> None:
-    """Warn the caller of ``fit`` that rows are left; see :func:`advice`."""
-    wrong = f"{wrong_rows(left[0])} of {left[0].rows.n} rows"
+    """Warn the caller of ``fit`` that rows are left: ``count`` of the first problem."""
+    wrong = f"{count} of {left[0].rows.n} rows"
     if len(labels):
         wrong = "rows" if len(labels) > 1 else wrong
         against = ", ".join(repr(label) for label in np.asarray(labels).tolist())

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 _PASSES = ("standard", "cyclic", "shuffled", "averaged", "voted")
 # Up to how many numbers of X it is decided whether the rows are separable, for a warning: where
 # passes stop on ``tol``, that must not take longer than they did; not so where all were made.
-_AT_ONCE, _AT_THE_END = 2_000, 1_000_000
+_AT_ONCE, _AT_THE_END = 500, 1_000_000
 
 
 def _learns_as_rows_come(model: Any) -> bool:
@@ -281,11 +281,13 @@ class Perceptron(OnlineClassifier):
         """Warn of rows that are left on the wrong side, with what is known of separability."""
         is_own = self.tol is not None and self.penalty is None and not self.early_stopping
         by_tol = self.variant == "standard" and all(outcome.finished for outcome in outcomes)
-        left = []
+        left: list[Any] = []
+        wrong: list[int] = []
         if is_own and self.variant not in ("averaged", "voted", "pocket"):
             # Of a pass without a mistake nothing is left.
             ended = [by_tol and one.record.mistakes_per_pass[-1] == 0 for one in outcomes]
-            left = [task for task, end in zip(tasks, ended) if not end and wrong_rows(task)]
+            wrong = [0 if end else wrong_rows(task) for task, end in zip(tasks, ended)]
+            left = [task for task, count in zip(tasks, wrong) if count]
         if not left:
             return super()._tell(tasks, outcomes, classes)
         size = int(np.prod(left[0].rows.X.shape))
@@ -294,6 +296,7 @@ class Perceptron(OnlineClassifier):
             type(self).__name__,
             f"on tol={self.tol:g}" if by_tol else f"at max_iter={self.max_iter}",
             left,
+            next(filter(None, wrong)),
             [is_separable(task, self._is_affine) if is_small else None for task in left],
             classes[[task.positive for task in left]] if len(tasks) > 1 else (),
             "variant='shuffled'" if by_tol else "a larger max_iter",

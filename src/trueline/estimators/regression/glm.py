@@ -213,7 +213,7 @@ class GeneralizedLinearRegressor(
         """The inverse of the link."""
         return np.exp(scores) if self._is_log else scores
 
-    def _level_of(self, y: Any, s: Array) -> float:
+    def _level_of(self, y: Any, s: Array | None) -> float:
         return of_targets(noise_of(self._loss()), y, s)
 
     def _solver_name(self) -> str:

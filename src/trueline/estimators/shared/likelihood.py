@@ -82,10 +82,11 @@ class Likelihood(Host):
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         super()._keep_of_rows(X, y, sample_weight)
-        s = _weights(sample_weight, len(y))
-        self._total_weight, self._level_of_target = float(s.sum()), self._level_of(y, s)
+        s = None if sample_weight is None else _weights(sample_weight, len(y))
+        self._total_weight = float(len(y) if s is None else s.sum())
+        self._level_of_target = self._level_of(y, s)
 
-    def _level_of(self, y: Any, s: Array) -> float:
+    def _level_of(self, y: Any, s: Array | None) -> float:
         """sum_i s_i h(y_i), zero for most losses."""
         return 0.0
 
@@ -94,7 +95,16 @@ class Likelihood(Host):
         certificate = self._resolved_certificate()
         loss = certificate.objective - certificate.penalty.value(certificate.coef)
         is_maximum = "maximum" in certificate.loss.capabilities
-        return loss if is_maximum else loss / self._total_weight
+        return loss if is_maximum else loss / self._rows_fitted()
+
+    def _rows_fitted(self) -> float:
+        """The sum of the weights of the fit."""
+        if not hasattr(self, "_total_weight"):
+            raise ValueError(
+                "This model was fitted together with others, or loaded from a file of an earlier "
+                "version, and does not know how many rows it was fitted to: fit it by itself."
+            )
+        return self._total_weight
 
     def _dispersion(self) -> float:
         scale = _noise(self._resolved_certificate()).scale
@@ -137,8 +147,8 @@ class Likelihood(Host):
         certificate = self._resolved_certificate()
         noise, mean = _noise(certificate), self._mean_loss()
         if "maximum" in certificate.loss.capabilities:
-            return self._total_weight * noise.level(phi) if mean <= phi else -np.inf
-        total = self._total_weight * (noise.level(phi) - mean / phi)
+            return self._rows_fitted() * noise.level(phi) if mean <= phi else -np.inf
+        total = self._rows_fitted() * (noise.level(phi) - mean / phi)
         return float(total + self._level_of_target)
 
     log_posterior = log_posterior
@@ -176,8 +186,9 @@ class Likelihood(Host):
         self, price: float | None, X: Any, y: Any, sample_weight: Any, **data: Any
     ) -> float:
         value = -2.0 * self.log_likelihood(X, y, sample_weight, **data)
-        rows, objective = self._total_weight, None
-        if X is not None:
+        if X is None:
+            rows, objective = self._rows_fitted(), None
+        else:
             objective = self.objective(X, y, sample_weight, **data)
             rows = float(_weights(sample_weight, objective.problem.n_samples).sum())
         price = float(np.log(rows)) if price is None else price
@@ -201,13 +212,15 @@ def _weights(sample_weight: Any, n: int) -> Array:
     return np.broadcast_to(given, n)
 
 
-def of_targets(noise: Noise | None, y: Any, s: Array) -> float:
+def of_targets(noise: Noise | None, y: Any, s: Array | None) -> float:
     """sum_i s_i h(y_i)."""
     if noise is None or noise.of_target is None:
         return 0.0
+    target = np.asarray(y, dtype=np.float64)
+    if s is None:
+        return float(noise.of_target(target).sum())
     is_used = s > 0
-    values = noise.of_target(np.asarray(y, dtype=np.float64)[is_used])
-    return float(s[is_used] @ values)
+    return float(s[is_used] @ noise.of_target(target[is_used]))
 
 
 def _freedom(model: Any, objective: Objective | None) -> float:

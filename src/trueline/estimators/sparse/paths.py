@@ -22,7 +22,7 @@ from trueline.estimators.shared.validation import check_array, check_X_y, row_we
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.penalties import MultiTask, Penalty
+from trueline.penalties import L2, MultiTask, Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
@@ -126,6 +126,10 @@ class RegularizationPath(Readable):
         freedom = self.n_nonzero.astype(float)
         if self._gram is not None:
             columns, gram, curvature = self._gram
+            if (self.n_nonzero == len(columns)).all() and (curvature == curvature[0]).all():
+                values = np.maximum(np.linalg.eigvalsh(gram), 0.0)[:, None]
+                held = self.alphas * self.total_weight * curvature[0]
+                return (values / (values + held)).sum(axis=0) + float(self.fit_intercept)
             place = np.full(self.coefs.shape[0], -1)
             place[columns] = np.arange(len(columns))
             for i, alpha in enumerate(self.alphas):
@@ -267,13 +271,19 @@ def regularization_path(
         weights = row_weights(sample_weight, X)
     if not 0 <= l1_ratio <= 1:
         raise ValueError(f"l1_ratio must lie between 0 and 1, got {l1_ratio!r}.")
-    penalty = partial(
-        elastic_net_penalty,
-        l1_ratio=l1_ratio,
-        n_features=X.shape[1],
-        positive=positive,
-        feature_weights=feature_weights,
-        bounds=bounds,
+    is_ridge = l1_ratio == 0 and not positive and feature_weights is None and bounds is None
+    # One decomposition serves all strengths of a plain ridge regression.
+    penalty: Callable[[float], Penalty] = (
+        L2
+        if is_ridge
+        else partial(
+            elastic_net_penalty,
+            l1_ratio=l1_ratio,
+            n_features=X.shape[1],
+            positive=positive,
+            feature_weights=feature_weights,
+            bounds=bounds,
+        )
     )
     Y = y.astype(np.float64)[:, None]
     problem = Problem(as_design(X), Y, Squared(), penalty(1.0), fit_intercept, weights)
