@@ -18,7 +18,7 @@ from trueline.penalties import L1, L2, Bounded, ElasticNet, NonNegative, NoPenal
 from trueline.planner import make_plan
 from trueline.problem import Problem
 from trueline.solvers.base import Monitor, Options
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace

@@ -34,7 +34,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from trueline.numerics.jit import kernel
 from trueline.solvers.conjugate_gradients import conjugate_gradients
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]

@@ -36,8 +36,7 @@ from trueline.solvers.base import (
     iteration_seconds,
     run,
 )
-from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import best_constant, minimise_along, target_gap
 from trueline.solvers.newton.dense.descent import best_levels, better_by_curvature
 from trueline.solvers.newton.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.solvers.proximal_newton.models import least_penalised, make_model

@@ -53,7 +53,7 @@ from trueline.solvers.base import (
 )
 from trueline.solvers.coordinate_descent.gram import RestrictedGram
 from trueline.solvers.coordinate_descent.source import Terms, penalty_terms
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.descent import (
     approach,
     better_by_curvature,

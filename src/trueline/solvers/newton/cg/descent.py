@@ -32,7 +32,7 @@ from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import SMALL_WORK, weighted_gram
 from trueline.solvers.conjugate_gradients import conjugate_gradients
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.newton.dense.descent import Factor, best_levels
 

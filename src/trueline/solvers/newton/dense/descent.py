@@ -44,7 +44,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_curvature
 from trueline.losses import Loss
 from trueline.problem import Problem
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.rows import (
     FollowingGram,
     StandardRows,

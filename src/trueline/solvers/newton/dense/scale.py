@@ -27,7 +27,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.line_search import minimise_along
+from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 
