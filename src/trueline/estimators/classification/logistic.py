@@ -22,10 +22,9 @@ from trueline.certificates.curvature import certify_firth
 from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
-from trueline.estimators.shared.columns import ColumnRank, ConstantColumn
+from trueline.estimators.shared.columns import ColumnRank, ConstantColumn, StartsAnywhere
 from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty

@@ -39,8 +39,8 @@ from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.columns import StartsAnywhere
 from trueline.estimators.shared.precision import exponents_of
-from trueline.estimators.shared.start import StartsAnywhere
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
 from trueline.plan import Plan

@@ -36,6 +36,7 @@ from trueline.estimators.shared.validation import (
     refuse_nonfinite,
     takes_batches,
     unpacked,
+    weights_of,
 )
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
 from trueline.numerics.blas import single_threaded_blas
@@ -212,8 +213,10 @@ class GeneralizedLinearRegressor(
         """The inverse of the link."""
         return np.exp(scores) if self._is_log else scores
 
-    def _level_of(self, y: Any, s: Array | None) -> float:
-        return of_targets(self._loss().noise_model, y, s)
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        super()._keep_of_rows(X, y, sample_weight)
+        s = None if sample_weight is None else weights_of(sample_weight, len(y))
+        self._level_of_target = of_targets(self._loss().noise_model, y, s)
 
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver] if self._loss().name != "squared" else "auto"

@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.columns import ColumnRank
+from trueline.estimators.shared.columns import ColumnRank, StartsAnywhere
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
-from trueline.estimators.shared.start import StartsAnywhere
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty

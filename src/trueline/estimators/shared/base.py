@@ -36,19 +36,20 @@ from trueline.estimators.shared.precision import (
     rescaled,
     unscaled,
 )
-from trueline.estimators.shared.report import Explanation, in_given_terms
+from trueline.estimators.shared.report import Explanation, in_given_terms, steps_by_hand
 from trueline.estimators.shared.validation import (
     new_rows,
     refuse_nonfinite,
     row_weights,
     takes_batches,
     unpacked,
+    weights_of,
     wrappers,
 )
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
-from trueline.plan import Plan, normal_equations_by_hand
+from trueline.plan import Plan
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
@@ -400,6 +401,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         """Keep what an estimator tells of the training rows."""
+        self._total_weight = float(np.sum(weights_of(sample_weight, len(y))))
 
     def _mark_fitted(self) -> None:
         """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
@@ -573,7 +575,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        steps = _by_hand(plan, certificate)
+        steps = steps_by_hand(plan, certificate)
         return Explanation(plan, self._solution_facts, certificate, by_hand=steps)
 
     def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -587,7 +589,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _planned_explanation(self, problem: Problem, plan: Plan) -> Explanation:
         told = self._in_given_terms(plan, problem.penalty, problem.total_weight)
-        return Explanation(told, by_hand=_by_hand(plan, problem))
+        return Explanation(told, by_hand=steps_by_hand(plan, problem))
 
     def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
         """The plan, its objective in terms of the parameters as they were given."""
@@ -608,16 +610,6 @@ if TYPE_CHECKING:
     Host = LinearEstimator
 else:
     Host = object
-
-
-def _by_hand(plan: Plan, stated: Any) -> list[str]:
-    """The steps of the normal equations, where these are what there is to solve."""
-    loss, penalty = getattr(stated, "loss", None), getattr(stated, "penalty", None)
-    if loss is None or penalty is None or plan.facts.is_sparse:
-        return []
-    is_square = "quadratic" in loss.capabilities
-    is_square &= {"smooth", "quadratic"} <= penalty.capabilities
-    return normal_equations_by_hand(plan.facts) if is_square else []
 
 
 def build_problem(

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.objective import Objective
+from trueline.estimators.shared.validation import weights_of
 from trueline.losses.noise import Noise
 from trueline.penalties.prior import log_prior
 
@@ -34,7 +35,7 @@ def rows_likelihood(
     """The log-likelihood of given rows at the scale phi."""
     noise = _noise(model._resolved_certificate())
     objective = model.objective(X, y, sample_weight, **data)
-    s = _weights(sample_weight, objective.problem.n_samples)
+    s = weights_of(sample_weight, objective.problem.n_samples)
     rows, loss = float(s.sum()), objective.loss()
     if "maximum" in objective.problem.loss.capabilities:
         # Beyond the largest error there is no noise; rounding of the fitted rows apart.
@@ -78,17 +79,8 @@ class Likelihood(Host):
     """Adds ``log_likelihood``, ``log_posterior``, ``aic`` and ``bic``."""
 
     _total_weight: float
-    _level_of_target: float
-
-    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
-        super()._keep_of_rows(X, y, sample_weight)
-        s = None if sample_weight is None else _weights(sample_weight, len(y))
-        self._total_weight = float(len(y) if s is None else s.sum())
-        self._level_of_target = self._level_of(y, s)
-
-    def _level_of(self, y: Any, s: Array | None) -> float:
-        """sum_i s_i h(y_i), zero for most losses."""
-        return 0.0
+    #: sum_i s_i h(y_i), zero for most losses.
+    _level_of_target: float = 0.0
 
     def _mean_loss(self) -> float:
         """The losses of the fitted rows, per unit of weight (the largest, for a maximum)."""
@@ -190,7 +182,7 @@ class Likelihood(Host):
             rows, objective = self._rows_fitted(), None
         else:
             objective = self.objective(X, y, sample_weight, **data)
-            rows = float(_weights(sample_weight, objective.problem.n_samples).sum())
+            rows = float(weights_of(sample_weight, objective.problem.n_samples).sum())
         price = float(np.log(rows)) if price is None else price
         return value + price * _freedom(self, objective)
 
@@ -205,11 +197,6 @@ def _noise(certificate: Any) -> Noise:
             "known here: the model has no likelihood."
         )
     return noise
-
-
-def _weights(sample_weight: Any, n: int) -> Array:
-    given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return np.broadcast_to(given, n)
 
 
 def of_targets(noise: Noise | None, y: Any, s: Array | None) -> float:

@@ -18,7 +18,7 @@ from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.shared.parameters import marked, named_by, tied
 from trueline.penalties import Penalty
-from trueline.plan import Plan
+from trueline.plan import Plan, normal_equations_by_hand
 from trueline.wording import Readable, Text, counted
 
 
@@ -154,6 +154,16 @@ class Explained:
             return Text("\n".join(self._lines_planned(X, y)))
         check_is_fitted(self)
         return Text("\n".join(self._lines_done()))
+
+
+def steps_by_hand(plan: Plan, stated: Any) -> list[str]:
+    """The steps of the normal equations, where these are what there is to solve."""
+    loss, penalty = getattr(stated, "loss", None), getattr(stated, "penalty", None)
+    if loss is None or penalty is None or plan.facts.is_sparse:
+        return []
+    is_square = "quadratic" in loss.capabilities
+    is_square &= {"smooth", "quadratic"} <= penalty.capabilities
+    return normal_equations_by_hand(plan.facts) if is_square else []
 
 
 class Certified:

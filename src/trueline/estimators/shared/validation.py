@@ -89,6 +89,12 @@ def wrappers(method: Any) -> int:
     return 0 if inner is None else 1 + wrappers(inner)
 
 
+def weights_of(sample_weight: Any, n: int) -> Array:
+    """The weight of each of n rows, one where none is given."""
+    given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return np.broadcast_to(given, n)
+
+
 def refuse_nonfinite(X: Any, name: str) -> None:
     """An error if rows hold NaN or infinity; batches look for themselves."""
     if not isinstance(X, Design):
