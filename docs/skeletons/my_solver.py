@@ -68,7 +68,7 @@ class _Iteration(Iteration):
         problem, W, b = self.problem, self.coef, self.intercept
         z = problem.scores(W, b)
         u = problem.weigh(problem.loss.gradient(problem.target, z))
-        bend = problem.weigh(problem.loss.curvature(problem.target, z))
+        own_curvature = problem.weigh(problem.loss.curvature(problem.target, z))
         mean = self.prover.mean  # zero without an intercept
         X = np.hstack([problem.design.toarray() - mean, np.ones((len(z), 1))])
         gradient = X.T @ u
@@ -77,7 +77,7 @@ class _Iteration(Iteration):
         move = np.zeros_like(gradient)
         free = slice(None) if problem.fit_intercept else slice(-1)
         for t in range(problem.n_targets):
-            H = (X * bend[:, [t]]).T @ X + np.diag(np.append(curvature[:, t], 0.0))
+            H = (X * own_curvature[:, [t]]).T @ X + np.diag(np.append(curvature[:, t], 0.0))
             move[free, t] = np.linalg.lstsq(H[free, free], gradient[free, t], rcond=1e-13)[0]
         move[-1] -= mean @ move[:-1]
         before, share = problem.objective(W, b), 1.0

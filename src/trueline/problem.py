@@ -89,10 +89,10 @@ class Problem(Readable):
 
     @property
     def is_open(self) -> bool:
-        """Whether the scores alone decide: no penalty, and a loss that bends but is no square."""
+        """Whether the scores alone decide: no penalty, and a curved loss that is no square."""
         known = self.loss.capabilities
-        bends = "bend" in known or "curvature" in known
-        return "none" in self.penalty.capabilities and bends and "quadratic" not in known
+        curvatures = "hessian" in known or "curvature" in known
+        return "none" in self.penalty.capabilities and curvatures and "quadratic" not in known
 
     def scores(self, W: Array, b: Array) -> Array:
         """X W + b, of shape (n, k)."""

@@ -181,16 +181,16 @@ def _log_deviance(power, y, z):
     a, c = 2 - power, power - 1
     rising = mp.exp(a * z) if a > 0 else mpf(1)
     falling = y * mp.exp(-c * z)
-    slope, bend = rising - falling, a * rising + c * falling
+    slope, curvature = rising - falling, a * rising + c * falling
     if y == 0:
-        return mp.exp(a * z) / a, slope, bend, None
+        return mp.exp(a * z) / a, slope, curvature, None
     r = z - mp.log(y)
     value = mpf(0)
     if a > 0:
         value += (mp.expm1(a * r) - a * r) / a
     if c > 0:
         value += (mp.expm1(-c * r) + c * r) / c
-    return y**a * value, slope, bend, None
+    return y**a * value, slope, curvature, None
 
 
 def _deviance(p, link, y, z):
@@ -237,7 +237,7 @@ def _strengths(penalty, d, k):
     name = penalty["name"]
     low, high = [[-mp.inf] * k for _ in range(d)], [[mp.inf] * k for _ in range(d)]
     if name in ("nonnegative", "bounded"):
-        linear, bend, low, high = _strengths(parts(penalty["base"]), d, k)
+        linear, curvature, low, high = _strengths(parts(penalty["base"]), d, k)
         ends = (0.0, np.inf) if name == "nonnegative" else (penalty["lower"], penalty["upper"])
         try:
             ends = [np.broadcast_to(np.asarray(end, dtype=float), (d, k)) for end in ends]
@@ -247,7 +247,7 @@ def _strengths(penalty, d, k):
             raise Meaningless("bounds that leave no room")
         low = [[max(mpf(float(v)), o) for v, o in zip(*pair)] for pair in zip(ends[0], low)]
         high = [[min(mpf(float(v)), o) for v, o in zip(*pair)] for pair in zip(ends[1], high)]
-        return linear, bend, low, high
+        return linear, curvature, low, high
     if name == "none":
         alpha, ratio = np.zeros((d, k)), 0.0
     elif name in ("l1", "l2", "elastic_net"):
@@ -265,8 +265,8 @@ def _strengths(penalty, d, k):
     if not (np.isfinite(alpha).all() and (alpha >= 0).all() and 0 <= r <= 1):
         raise Meaningless("a negative strength")
     linear = [[mpf(float(v)) * r for v in row] for row in alpha]
-    bend = [[mpf(float(v)) * (1 - r) for v in row] for row in alpha]
-    return linear, bend, low, high
+    curvature = [[mpf(float(v)) * (1 - r) for v in row] for row in alpha]
+    return linear, curvature, low, high
 
 
 def _blocks(penalty, d, k):
@@ -312,14 +312,14 @@ def penalty_value(penalty, W):
             factor * mp.sqrt(mp.fsum(W[j][t] ** 2 for j, t in places)) for places, factor in blocks
         )
         return norms + l2 / 2 * mp.fsum(v * v for row in W for v in row)
-    linear, bend, low, high = _strengths(penalty, d, k)
+    linear, curvature, low, high = _strengths(penalty, d, k)
     total = mpf(0)
     for j in range(d):
         for t in range(k):
             w = W[j][t]
             if w < low[j][t] or w > high[j][t]:
                 return mp.inf
-            total += linear[j][t] * abs(w) + bend[j][t] * w * w / 2
+            total += linear[j][t] * abs(w) + curvature[j][t] * w * w / 2
     return total
 
 

@@ -49,7 +49,7 @@ def _newton(loss, penalty, data, best, near, fit_intercept):
                 _add_softmax(H, g, x, s, data.y[i], Z[i], d, k, fit_intercept)
                 continue
             for t in range(k):
-                _, slope, bend, kink = piece(loss, t, data.y[i][t], Z[i][t])
+                _, slope, curvature, kink = piece(loss, t, data.y[i][t], Z[i][t])
                 scale = (
                     1
                     + abs(data.y[i][t])
@@ -65,9 +65,9 @@ def _newton(loss, penalty, data, best, near, fit_intercept):
                     along.append((d * k + t, mpf(1)))
                 for p, v in along:
                     g[p] += s * slope * v
-                    if bend != 0:
+                    if curvature != 0:
                         for q, u in along:
-                            H[p, q] += s * bend * v * u
+                            H[p, q] += s * curvature * v * u
         fixed = _add_penalty(H, g, penalty, W, d, k, near)
         step = _step(H, g, rows, gaps, fixed, data, size, fit_intercept)
         if step is None:
@@ -97,10 +97,10 @@ def _add_softmax(H, g, x, s, y, z, d, k, fit_intercept):
         for j, v in places:
             g[j * k + t] += s * (p[t] - y[t]) * v
         for u in range(k):
-            bend = s * (p[t] * ((t == u) - p[u]))
+            curvature = s * (p[t] * ((t == u) - p[u]))
             for j, v in places:
                 for m, w in places:
-                    H[j * k + t, m * k + u] += bend * v * w
+                    H[j * k + t, m * k + u] += curvature * v * w
 
 
 def _add_penalty(H, g, penalty, W, d, k, near):
@@ -126,12 +126,12 @@ def _add_penalty(H, g, penalty, W, d, k, near):
                     own = mpf((j, t) == (m, u))
                     H[j * k + t, m * k + u] += factor * (own - W[j][t] * W[m][u] / norm**2) / norm
         return fixed
-    linear, bend, low, high = _strengths(penalty, d, k)
+    linear, curvature, low, high = _strengths(penalty, d, k)
     for j in range(d):
         for t in range(k):
             p, w = j * k + t, W[j][t]
-            H[p, p] += bend[j][t]
-            g[p] += bend[j][t] * w
+            H[p, p] += curvature[j][t]
+            g[p] += curvature[j][t] * w
             if linear[j][t] != 0 and abs(w) <= near * top:
                 fixed[p] = -w
             else:

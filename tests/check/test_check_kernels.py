@@ -130,7 +130,8 @@ def fits():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(12, 2)) + 3e5
     y = np.where(X[:, 0] > X[:, 0].mean(), 1, 0)
-    sparse = sp.csr_array(X)  # distances of sparse rows are made of products, which cancel
+    # Distances of sparse rows are made of products, which cancel; filled rows are taken as dense.
+    sparse = sp.csr_array(np.hstack([X, np.zeros((12, 30))]))
     yield SVC(kernel="rbf", gamma=0.5), sparse, y
     yield SVC(kernel="poly", degree=2, gamma=1e-10, coef0=1.0), X, y
     yield KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), sparse, y

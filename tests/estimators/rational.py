@@ -81,8 +81,8 @@ class Quadratic:
             s * (target - sum(a * b for a, b in zip(x, v, strict=True))) ** 2
             for x, target, s in zip(self.rows, self.y, self.s, strict=True)
         )
-        bend = sum(a * x * x for a, x in zip(self.alpha, v, strict=True))
-        return HALF * (loss + bend)
+        curvature = sum(a * x * x for a, x in zip(self.alpha, v, strict=True))
+        return HALF * (loss + curvature)
 
     def minimum(self):
         """A minimiser and the rank of the Hessian."""

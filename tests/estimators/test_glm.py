@@ -235,9 +235,9 @@ def test_derivatives_of_local_deviances(power, link):
         difference = (below(y, z + 1e-6) - below(y, z - 1e-6)) / 2e-6
         np.testing.assert_allclose(above(y, z), difference, rtol=1e-6, atol=1e-8)
     for side in (-0.05, 0.0, 0.03, 0.05):
-        bend = loss.curvature(y, z + side)
-        assert (loss.least_curvature(y, z, np.full_like(z, 0.05)) <= bend).all()
-        assert (loss.most_curvature(y, z, np.full_like(z, 0.05)) >= np.abs(bend)).all()
+        own_curvature = loss.curvature(y, z + side)
+        assert (loss.least_curvature(y, z, np.full_like(z, 0.05)) <= own_curvature).all()
+        assert (loss.most_curvature(y, z, np.full_like(z, 0.05)) >= np.abs(own_curvature)).all()
 
 
 def test_a_claim_about_all_coefficients_is_refused_for_a_loss_that_is_not_convex():

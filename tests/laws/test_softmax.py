@@ -30,7 +30,9 @@ def test_the_gradient_is_the_slope_of_the_value_and_the_bend_that_of_the_gradien
     rise = (LOSS.value(y, z + step) - LOSS.value(y, z - step)).sum(axis=1)
     np.testing.assert_allclose(rise, 2 * (LOSS.gradient(y, z) * step).sum(axis=1), atol=1e-13)
     turn = LOSS.gradient(y, z + step) - LOSS.gradient(y, z - step)
-    np.testing.assert_allclose(turn, 2 * LOSS.bend(LOSS.bending(y, z), step), atol=1e-13)
+    np.testing.assert_allclose(
+        turn, 2 * LOSS.hessian_product(LOSS.hessian_terms(y, z), step), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -78,8 +80,8 @@ def test_the_curvature_keeps_the_factor_that_self_concordance_promises(size):
     random = np.random.default_rng(3)
     for _ in range(20):
         change, along = size * random.normal(size=z.shape), random.normal(size=z.shape)
-        before = (along * LOSS.bend(LOSS.bending(y, z), along)).sum(axis=1)
-        after = (along * LOSS.bend(LOSS.bending(y, z + change), along)).sum(axis=1)
+        before = (along * LOSS.hessian_product(LOSS.hessian_terms(y, z), along)).sum(axis=1)
+        after = (along * LOSS.hessian_product(LOSS.hessian_terms(y, z + change), along)).sum(axis=1)
         assert (after >= np.exp(-np.ptp(change, axis=1)) * before * (1 - 1e-12)).all()
 
 

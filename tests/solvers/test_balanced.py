@@ -45,10 +45,10 @@ def least_objective(base, label, size, l1_ratio):
         log_p = log_softmax(z, axis=1)
         residual = np.exp(log_p) - hot
         residual = residual if k > 1 else residual[:, 1:]
-        price, bend = l1_ratio / t[:, None], (1 - l1_ratio) / t[:, None] ** 2
-        total = -(hot * log_p).sum() + (bend / 2 * v**2).sum()
+        price, curvature = l1_ratio / t[:, None], (1 - l1_ratio) / t[:, None] ** 2
+        total = -(hot * log_p).sum() + (curvature / 2 * v**2).sum()
         total += (price * (up + down).reshape(d, k)).sum()
-        slope = base.T @ residual + bend * v
+        slope = base.T @ residual + curvature * v
         gradient = [(slope + price).ravel(), (price - slope).ravel(), residual.sum(axis=0)]
         return total, np.concatenate(gradient)
 

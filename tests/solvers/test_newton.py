@@ -328,16 +328,16 @@ def test_the_gram_matrix_follows_its_weights():
 
 @given(
     root=st.floats(1e-3, 1e3),
-    bend=st.floats(1e-3, 1e3),
+    curvature=st.floats(1e-3, 1e3),
     kink=st.floats(0.1, 10),
     limit=st.sampled_from([np.inf, 1.0, 0.5]),
 )
-def test_minimise_along_finds_the_root_of_the_slope(root, bend, kink, limit):
+def test_minimise_along_finds_the_root_of_the_slope(root, curvature, kink, limit):
     def slope(t):
-        steep = bend * (1 + 9 * (t > kink))
-        return bend * (min(t, kink) - root) + 10 * bend * max(t - kink, 0.0), steep
+        steep = curvature * (1 + 9 * (t > kink))
+        return curvature * (min(t, kink) - root) + 10 * curvature * max(t - kink, 0.0), steep
 
-    first = -bend * root
+    first = -curvature * root
     t = minimise_along(slope, first, limit)
     assert 0 < t <= limit
     assert abs(slope(t)[0]) <= 0.05 * abs(first) or (t == limit and slope(t)[0] < 0)

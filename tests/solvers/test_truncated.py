@@ -96,12 +96,12 @@ def test_the_sample_is_like_all_rows(random: np.random.Generator) -> None:
     n, d = 40_000, 30
     X = random.standard_normal((n, d)) @ np.diag(np.geomspace(1.0, 30.0, d))
     h = np.where(random.uniform(size=n) < 0.05, 0.2, 1e-7)[:, None]
-    rows, bends = Rows(as_design(X), np.ones(n), True), np.full((d + 1, 1), 1.0)
-    bends[-1] = 0.0
+    rows, curvatures = Rows(as_design(X), np.ones(n), True), np.full((d + 1, 1), 1.0)
+    curvatures[-1] = 0.0
     sample = sampled_rows(rows, 1)
-    inverse = Preconditioner(sample, rows, h, bends, is_alike=False)
+    inverse = Preconditioner(sample, rows, h, curvatures, is_alike=False)
     A = np.hstack([X, np.ones((n, 1))])
-    H = A.T @ (h * A) + np.diag(bends[:, 0])
+    H = A.T @ (h * A) + np.diag(curvatures[:, 0])
     product = np.column_stack([inverse.apply(column[:, None])[:, 0] for column in H])
     spectrum = np.linalg.eigvals(product).real
     assert spectrum.max() / spectrum.min() < 2.0

@@ -151,10 +151,10 @@ def logistic(rng: Rng) -> Case:
         V = np.column_stack([drawn.V, np.ones(len(sign))])
         z = V @ v
         p = 1 / (1 + np.exp(np.clip(sign * z, -500, 500)))
-        bend = np.append(1 / (C * drawn.spread**2), 0.0)
-        value = s @ np.logaddexp(0, -sign * z) + 0.5 * bend @ v**2
-        hessian = V.T @ ((s * p * (1 - p))[:, None] * V) + np.diag(bend)
-        return float(value), V.T @ (-s * sign * p) + bend * v, hessian
+        curvature = np.append(1 / (C * drawn.spread**2), 0.0)
+        value = s @ np.logaddexp(0, -sign * z) + 0.5 * curvature @ v**2
+        hessian = V.T @ ((s * p * (1 - p))[:, None] * V) + np.diag(curvature)
+        return float(value), V.T @ (-s * sign * p) + curvature * v, hessian
 
     share = np.clip(float(s @ labels / s.sum()), 1e-9, 1 - 1e-9)
     level = float(np.log(share / (1 - share)))
@@ -183,10 +183,10 @@ def margins(rng: Rng) -> Case:
     def derivatives(v: Array) -> tuple[float, Array, Array]:
         V = np.column_stack([drawn.V, np.ones(len(sign))])
         short = np.maximum(1 - sign * (V @ v), 0.0)
-        bend = np.append(1 / (C * drawn.spread**2), 0.0)
-        value = s @ short**2 + 0.5 * bend @ v**2
-        hessian = 2 * V.T @ ((s * (short > 0))[:, None] * V) + np.diag(bend)
-        return float(value), -2 * V.T @ (s * sign * short) + bend * v, hessian
+        curvature = np.append(1 / (C * drawn.spread**2), 0.0)
+        value = s @ short**2 + 0.5 * curvature @ v**2
+        hessian = 2 * V.T @ ((s * (short > 0))[:, None] * V) + np.diag(curvature)
+        return float(value), -2 * V.T @ (s * sign * short) + curvature * v, hessian
 
     def found() -> list[Point]:
         if power == 2:
@@ -289,13 +289,13 @@ def counts(rng: Rng) -> Case:
     def derivatives(v: Array) -> tuple[float, Array, Array]:
         V = np.column_stack([drawn.V, np.ones(len(y))])
         z = np.clip(V @ v, -300, 300)
-        bend = total * alpha * np.append(1 / drawn.spread**2, 0.0)
+        curvature = total * alpha * np.append(1 / drawn.spread**2, 0.0)
         if is_poisson:
             loss, slope, curve = np.exp(z) - y * z, np.exp(z) - y, np.exp(z)
         else:
             loss, slope, curve = y * np.exp(-z) + z, 1 - y * np.exp(-z), y * np.exp(-z)
-        hessian = V.T @ ((s * curve)[:, None] * V) + np.diag(bend)
-        return float(s @ loss + 0.5 * bend @ v**2), V.T @ (s * slope) + bend * v, hessian
+        hessian = V.T @ ((s * curve)[:, None] * V) + np.diag(curvature)
+        return float(s @ loss + 0.5 * curvature @ v**2), V.T @ (s * slope) + curvature * v, hessian
 
     level = float(np.log(s @ y / total))
     start = np.append(np.zeros(len(drawn.mean)), level)

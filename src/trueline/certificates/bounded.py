@@ -222,11 +222,11 @@ def cone_gap(
     g = at.correlation - rounding.mean[:, None] * at.slope * problem.fit_intercept
     error = 2 * at.correlation_rounding + 8 * _EPS * np.abs(g)
     error = error + (rounding.mean_error + 4 * _EPS * np.abs(rounding.mean))[:, None] * steep
-    bend = np.full(W.shape[1], rounding.weight)
+    own_curvature = np.full(W.shape[1], rounding.weight)
     if problem.fit_intercept and "quadratic" not in problem.loss.capabilities:
         # Where only some rows have curvature, a change of the intercept moves their slopes alone.
         curvature = problem.loss.curvature(problem.target, at.scores)
-        bend = problem.weigh(curvature).sum(axis=0)
+        own_curvature = problem.weigh(curvature).sum(axis=0)
         error = error + 2 * problem.design.column_largest()[:, None] * steep
     if sharp is not None:
         g, error = sharp
@@ -237,7 +237,12 @@ def cone_gap(
         ceiling, rounding.weight, cone.norm, cone.largest
     )
     back = np.where(held, np.maximum(g + error, 0.0) * W, 0.0).sum(axis=0)
-    levels = np.divide(2 * steep**2, bend, out=np.full_like(bend, np.inf), where=bend > 0)
+    levels = np.divide(
+        2 * steep**2,
+        own_curvature,
+        out=np.full_like(own_curvature, np.inf),
+        where=own_curvature > 0,
+    )
     found = float((most * size + back).sum()) + problem.penalty.value(W)
     if problem.fit_intercept:
         found += float(levels.sum())

@@ -2,7 +2,7 @@ r"""Which proof fits a problem: one place decides, for loops and for final certi
 
 | loss and penalty                                           | proof     |
 | ---------------------------------------------------------- | --------- |
-| squared, quadratic; penalty bends every coefficient        | quadratic |
+| squared, quadratic; squared penalty on all coefficients    | quadratic |
 | squared, quadratic; a factor of the Hessian is given       | quadratic |
 | squared; penalty made of coordinates, zero in its domain   | fenchel   |
 | of margins; penalty holds every coefficient                | tangent   |
@@ -67,7 +67,7 @@ class Prover:
     basis : array of shape (d,) or (d, r), optional
     coercivity : float, optional
         M and nu of :mod:`trueline.certificates.quadratic`, proven by the caller, for quadratic
-        problems whose penalty bends too little (or nothing). Without them the penalty decides.
+        problems whose penalty has too little curvature (or none). Without them the penalty decides.
     rounding : Rounding, optional
         The data's constants, if they are already known.
     left_out : float, optional
@@ -156,7 +156,7 @@ class _Quadratic(GapProof):
     def of(
         cls, problem: Problem, rounding: Rounding, given: tuple[Array, float, float] | None
     ) -> _Quadratic | None:
-        """None where the problem is not quadratic, or nothing is known to bend it."""
+        """None where the problem is not quadratic, or nothing is known of its curvature."""
         penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
         if "quadratic" not in problem.loss.capabilities & penalty.capabilities:
             return None

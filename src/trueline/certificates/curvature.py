@@ -1,4 +1,4 @@
-r"""Proof by curvature around the answer, for losses that bend and elastic penalties or none.
+r"""Proof by curvature around the answer, for losses with curvature and elastic penalties or none.
 
 Scores are written about a centre m of the columns, z_i = a_i.v with a_i = (x_i - m, 1) and v = (w,
 b + m.w). With a diagonal matrix M, steps are measured by ||e|| = |M^-1 e|. Suppose that around v
@@ -106,7 +106,7 @@ def certify_curvature(
         room = reach[t] * row * (1 + 1e-9) + error[t]
         y, z = problem.target[:, t], at.scores[:, t]
         loss = problem.loss.of_target(t)
-        # Losses without kinks bend a little less everywhere, others not at all but on their edges.
+        # Losses without kinks have a little less curvature, others none but on their edges.
         keep = 1.0 if loss.kinks else _KEPT
         lost = keep * curvatures[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
         edge = np.flatnonzero(lost > 0)

@@ -7,7 +7,7 @@ handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i 
     ||error of z||_s          <=  rho
                                   = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
     ||error of u||_s          <=  L rho                      L the loss's curvature bound, or the
-                                                             most that rows bend around z
+                                                             largest curvature around z
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
                                   (sqrt(S) K rho in place of the first two terms and
                                   2 K sqrt(S) for u if slopes have a bound K, but no curvature)
@@ -269,7 +269,7 @@ def _passed_on(
     problem: Problem, rounding: Rounding, z: Array, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What the rounding of the scores does to the sum of the losses, and to the derivatives."""
-    curvature = _steepest_bend(problem, z, score_error)
+    curvature = _largest_curvature(problem, z, score_error)
     losses, slopes = through_the_loss(problem.loss, curvature, rounding.weight, size, score_error)
     if "log_link" in problem.loss.capabilities:
         # A slope is the difference of two terms of at most twice the curvature and the slope.
@@ -315,7 +315,7 @@ def _sum_of_squares(problem: Problem) -> Array:
     return sum_by_blocks(len(y), lambda rows: [problem.weigh(size(y[rows]) ** 2, rows)])[0]
 
 
-def _steepest_bend(problem: Problem, z: Array, score_error: Array) -> Array | float:
+def _largest_curvature(problem: Problem, z: Array, score_error: Array) -> Array | float:
     """The largest curvature that the losses take within the errors of the scores."""
     loss = problem.loss
     if not {"log_link", "nonconvex"} & loss.capabilities:
@@ -327,15 +327,15 @@ def _steepest_bend(problem: Problem, z: Array, score_error: Array) -> Array | fl
 
 
 def through_the_loss(
-    loss: Loss, bend: Array | float, weight: Array | float, size: Array, score_error: Array
+    loss: Loss, curvature: Array | float, weight: Array | float, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What an error of the scores does to the sum of the losses, and to the derivatives."""
     steepest = loss.slope_bound * np.sqrt(weight)
     if "coupled" in loss.capabilities:  # an error of one score is felt by all of its row
         size, score_error = (np.full_like(v, np.sqrt((v**2).sum())) for v in (size, score_error))
-    if not np.isfinite(bend).all():
+    if not np.isfinite(curvature).all():
         return steepest * score_error, np.full_like(score_error, 2 * steepest)
-    return size * score_error + 0.5 * bend * score_error**2, bend * score_error
+    return size * score_error + 0.5 * curvature * score_error**2, curvature * score_error
 
 
 # Scores whose norm differs by this many times that of the targets are still covered.

@@ -118,7 +118,7 @@ def _quadratic_gap(evidence: Evidence, total_weight: float, nonnegative: Array |
 def _separable_gap(
     gradient: Array, rounding: Array, scale: Array, coercivity: float, W: Array
 ) -> Array:
-    """The bound for nonnegative coefficients; infinite where nothing bends the objective up."""
+    """The bound for nonnegative coefficients; infinite where the objective has no curvature."""
     curvature = coercivity / scale[:, None] ** 2
     low = gradient - rounding  # the gradient that makes leaving zero most attractive
     high = gradient + rounding

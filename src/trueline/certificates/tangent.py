@@ -139,42 +139,46 @@ def tangent_gap(
     return min(gap * SAFE, ceiling)
 
 
-def _along(W: Array, linear: Array, bend: Array, ceiling: float, g: Array, error: Array) -> float:
+def _along(
+    W: Array, linear: Array, curvature: Array, ceiling: float, g: Array, error: Array
+) -> float:
     """What the coefficients may gain: the smaller of both bounds."""
     size = np.abs(W)
     most = np.abs(g) + error
     excess = np.maximum(most - linear * (1 - 4 * _EPS), 0.0)
     by_squares = np.inf
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if bend.any():
+        if curvature.any():
             # Fenchel and Young for every coefficient: p(w) + g w + p*(-g), at both ends of g.
-            both = [_fenchel_young(W, linear, bend, end) for end in (g - error, g + error)]
+            both = [_fenchel_young(W, linear, curvature, end) for end in (g - error, g + error)]
             rounding = 16 * _EPS * float((linear * size + most * size).sum())
             by_squares = float(np.maximum(*both).sum()) + rounding
         ratio = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
-    terms = linear * size + (0.5 * bend * W) * W + g * W
-    magnitude = linear * size + (0.5 * bend * W) * W + most * size
+    terms = linear * size + (0.5 * curvature * W) * W + g * W
+    magnitude = linear * size + (0.5 * curvature * W) * W + most * size
     by_level = float(terms.sum() + (error * size).sum()) + ceiling * ratio
     by_level += (np.log2(W.size + 2) + 24) * _EPS * float(magnitude.sum())
     bounds = [bound for bound in (by_squares, by_level) if np.isfinite(bound)]
     return max(min(bounds, default=np.inf), 0.0)
 
 
-def _fenchel_young(W: Array, linear: Array, bend: Array, g: Array) -> Array:
+def _fenchel_young(W: Array, linear: Array, curvature: Array, g: Array) -> Array:
     """l abs(w) + a/2 w^2 + g w + max(0, abs(g) - l)^2 / (2 a), without cancellation."""
     excess = np.abs(g) - linear
     toward = -np.sign(g)
-    slack = 4 * _EPS * (np.abs(bend * W) + np.abs(g) + linear)
-    apart = np.abs(bend * W - toward * np.maximum(excess, 0.0)) + slack
-    beyond = apart * (0.5 * (apart / bend)) + np.maximum(linear * (np.abs(W) - toward * W), 0.0)
-    within = np.maximum(linear * np.abs(W) + g * W, 0.0) + (0.5 * bend * W) * W
-    return np.where(excess > -slack, np.where(bend > 0, beyond, np.inf), within)
+    slack = 4 * _EPS * (np.abs(curvature * W) + np.abs(g) + linear)
+    apart = np.abs(curvature * W - toward * np.maximum(excess, 0.0)) + slack
+    beyond = apart * (0.5 * (apart / curvature)) + np.maximum(
+        linear * (np.abs(W) - toward * W), 0.0
+    )
+    within = np.maximum(linear * np.abs(W) + g * W, 0.0) + (0.5 * curvature * W) * W
+    return np.where(excess > -slack, np.where(curvature > 0, beyond, np.inf), within)
 
 
 def _levels(
     loss: Loss,
     linear: Array,
-    bend: Array,
+    curvature: Array,
     c: Array,
     ceiling: float,
     steep: Array,
@@ -183,10 +187,10 @@ def _levels(
 ) -> float:
     """What the intercepts may gain: abs(h) times how far they may be."""
     is_coupled = "coupled" in loss.capabilities
-    least, least_bend = linear.min(axis=1), bend.min(axis=1)
+    least, least_curvature = linear.min(axis=1), curvature.min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(means > 0, means / least, 0.0).max(axis=1, initial=0.0)
-        square = np.where(means > 0, means * (means / least_bend), 0.0).sum(axis=1)
+        square = np.where(means > 0, means * (means / least_curvature), 0.0).sum(axis=1)
         margins = np.array([loss.least_margin(ceiling / share) for share in shares])
     by_squares = np.sqrt(2 * ceiling * square) * (np.sqrt(2.0) if is_coupled else 1.0)
     reach = np.minimum(ceiling * ratio, by_squares) * SAFE
@@ -221,11 +225,11 @@ def least_level_curvature(loss: Loss, y: Array, z: Array, s: Array) -> float:
     """b from below: the least eigenvalue of sum_i s_i l_i'', on scores that add up to zero."""
     if "self_concordant" not in loss.capabilities:
         return 0.0
-    bending = loss.bending(y, z)
+    hessian_terms = loss.hessian_terms(y, z)
     if "coupled" not in loss.capabilities:
-        return float(s @ bending[:, 0]) * (1 - 1e-6)
+        return float(s @ hessian_terms[:, 0]) * (1 - 1e-6)
     k = z.shape[1]
-    B = np.stack([s @ loss.bend(bending, unit[None, :]) for unit in np.eye(k)])
+    B = np.stack([s @ loss.hessian_product(hessian_terms, unit[None, :]) for unit in np.eye(k)])
     # On the space of equal scores, where B vanishes, something that is not the least.
     whole = float(np.trace(B))
     values = np.linalg.eigvalsh(0.5 * (B + B.T) + whole / k * np.ones((k, k)))
@@ -514,8 +518,8 @@ class RowSums:
         error += 4 * _EPS * (np.abs(at.correlation) + np.abs(self.centre * at.slope[:, None]))
         ceiling = (objective + 3 * rounding) * SAFE
         # Once for these sums, once for those of whoever checks them, once for what they differ by.
-        bent = a[:, None] * W
-        apart = np.abs(bent + g) + 3 * error + 4 * _EPS * (np.abs(bent) + np.abs(g) + 3 * error)
+        curved = a[:, None] * W
+        apart = np.abs(curved + g) + 3 * error + 4 * _EPS * (np.abs(curved) + np.abs(g) + 3 * error)
         gaps = (apart * (0.5 * (apart / a[:, None]))).sum(axis=1)
         gaps += 16 * _EPS * ((np.abs(g) + 3 * error) * np.abs(W)).sum(axis=1)
         if self.fit_intercept:

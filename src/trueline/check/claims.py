@@ -209,7 +209,7 @@ class Claim:
             off = np.broadcast_to(np.sqrt((off**2).sum(axis=1, keepdims=True)), off.shape)
         steep = np.full(z.shape, self.loss.steepest, dtype=np.float64)
         if self.loss.is_smooth:
-            curvature = self.loss.most_bend(y, z, off)
+            curvature = self.loss.most_curvature(y, z, off)
             steep = np.minimum(np.abs(self.loss.slope(y, z)) + curvature * off, steep)
         error = float((s * steep * off).sum()) + 64 * EPS * float(np.abs(value).sum())
         return fsum(value), error * (1 + 1e-9) + self.rows.floor

@@ -44,6 +44,7 @@ from trueline.check.schema import Field, parameters, read, shape_of
 from trueline.check.verdict import Refused, told
 
 _VALUES = 1_000_000  # kernel values at a time
+_FILLED = 0.1  # sparse rows of which more is filled are taken as dense
 _DEFINITE = ("linear", "cosine", "rbf", "laplacian", "chi2")
 _FIELDS = {
     "name": Field(kind="text"),
@@ -141,6 +142,8 @@ class PairwiseKernel:
         if sp.issparse(rows):  # entries may be stored as sums of several
             self.X = rows.copy()
             self.X.sum_duplicates()
+            if self.X.nnz > _FILLED * self.X.shape[0] * self.X.shape[1]:
+                self.X = self.X.toarray()
         own, is_power = self.own, self.name in ("poly", "polynomial")
         own.gamma = 1.0 / max(self.X.shape[1], 1) if own.gamma is None else own.gamma
         if (is_power or self.name == "sigmoid") and None in (own.coef0, own.degree):

@@ -49,7 +49,7 @@ class Loss:
     is_squared : bool
         Whether it is half the square of that.
     is_smooth : bool
-        Whether the slope is continuous, with curvature at most :meth:`most_bend`.
+        Whether the slope is continuous, with curvature at most :meth:`most_curvature`.
     is_coupled : bool
         Whether the scores of a row are one vector.
     is_convex : bool
@@ -71,7 +71,7 @@ class Loss:
     is_convex = has_conjugate = True
     room = width = score_units = 0.0
     steepest: Any = np.inf
-    bend = np.inf
+    curvature = np.inf
     note = ""
 
     def check_target(self, y: Array) -> None:
@@ -90,11 +90,11 @@ class Loss:
         """A bound on the rounding of :meth:`slope`."""
         return 8 * EPS * np.abs(self.slope(y, z))
 
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def most_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         """The largest curvature between z - reach and z + reach."""
-        return np.full(np.shape(z), self.bend)
+        return np.full(np.shape(z), self.curvature)
 
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def least_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         """The smallest one."""
         return np.zeros(np.shape(z))
 
@@ -110,7 +110,7 @@ class Loss:
         return self
 
 
-#: A piece up to its end, and level, bend and zero of its slope, level + bend (t - zero).
+#: A piece up to its end, and level, curvature and zero of its slope, level + curvature (t - zero).
 Piece = tuple[Any, ...]
 
 
@@ -122,7 +122,7 @@ class _Pieces(Loss):
 
     Parameters
     ----------
-    pieces : tuples (end, level, bend, zero), in order
+    pieces : tuples (end, level, curvature, zero), in order
     positive : float or array, optional
         For labels: the loss is a function of y z, and counts so many times where y = 1.
     """
@@ -138,7 +138,9 @@ class _Pieces(Loss):
             np.all(a[1] + a[2] * (a[0] - a[3]) == b[1] + b[2] * (a[0] - b[3]))
             for a, b in pairwise(pieces)
         )
-        self.bend = most * max(bend for _, _, bend, _ in pieces) if self.is_smooth else np.inf
+        self.curvature = (
+            most * max(curvature for _, _, curvature, _ in pieces) if self.is_smooth else np.inf
+        )
         self.width = max((abs(piece[0]) for piece in pieces[:-1]), default=0.0)
         self.is_squared = pieces == _SQUARE
 
@@ -157,8 +159,8 @@ class _Pieces(Loss):
 
     def slope(self, y: Array, z: Array) -> Array:
         t, low, out = self._turned(y, z), -np.inf, np.zeros(np.shape(z))
-        for high, level, bend, zero in self.pieces:
-            out = np.where(t > low, level + bend * (t - zero), out)
+        for high, level, curvature, zero in self.pieces:
+            out = np.where(t > low, level + curvature * (t - zero), out)
             low = high
         return self._turned(y, self._weight(y) * out)
 
@@ -168,25 +170,27 @@ class _Pieces(Loss):
     def excess(self, y: Any, z: Any, u: Any) -> Array:
         t, u, c = self._turned(y, z), self._turned(y, u), self._weight(y)
         out, low = np.zeros(np.shape(z)), -np.inf
-        for high, level, bend, zero in self.pieces:
+        for high, level, curvature, zero in self.pieces:
             near, far = np.minimum(t, high), np.maximum(t, low)
-            above, below = (c * (level + bend * (at - zero)) for at in (near, far))
-            out = out + _area(near - low, above - u, c * bend)
-            out = out + _area(high - far, u - below, c * bend)
+            above, below = (c * (level + curvature * (at - zero)) for at in (near, far))
+            out = out + _area(near - low, above - u, c * curvature)
+            out = out + _area(high - far, u - below, c * curvature)
             low = high
         return out
 
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def least_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         t, low, out = self._turned(y, z), -np.inf, np.full(np.shape(z), np.inf)
-        for high, _, bend, _ in self.pieces:
-            out = np.where((low <= t + reach) & (high >= t - reach), np.minimum(out, bend), out)
+        for high, _, curvature, _ in self.pieces:
+            out = np.where(
+                (low <= t + reach) & (high >= t - reach), np.minimum(out, curvature), out
+            )
             low = high
         return self._weight(y) * out
 
     def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
-        if np.isinf(self.room):  # abs(r) <= width + sqrt(2 l / bend)
-            bend = min(self.pieces[0][2], self.pieces[-1][2])
-            return norm * (np.sqrt(2 * losses / bend) + self.width * np.sqrt(weight))
+        if np.isinf(self.room):  # abs(r) <= width + sqrt(2 l / curvature)
+            curvature = min(self.pieces[0][2], self.pieces[-1][2])
+            return norm * (np.sqrt(2 * losses / curvature) + self.width * np.sqrt(weight))
         if self.room == 0:
             return np.inf
         # room abs(r) <= l(r) + l*(+- room), by Fenchel and Young.
@@ -204,12 +208,12 @@ class _Pieces(Loss):
 _SQUARE: tuple[Piece, ...] = ((np.inf, 0.0, 1.0, 0.0),)
 
 
-def _area(width: Any, height: Any, bend: Any) -> Any:
-    """What lies below a line that starts at the height and falls by the bend, within the width."""
+def _area(width: Any, height: Any, curvature: Any) -> Any:
+    """What lies below a line from a height that falls by the curvature, within the width."""
     width, height = np.maximum(width, 0.0), np.maximum(height, 0.0)
-    if np.any(bend):
-        width = np.minimum(width, height / bend)
-        return width * (height - 0.5 * bend * width)
+    if np.any(curvature):
+        width = np.minimum(width, height / curvature)
+        return width * (height - 0.5 * curvature * width)
     return np.where(height > 0, width * height, 0.0)
 
 
@@ -224,13 +228,13 @@ def _huber(delta: float) -> _Pieces:
     return _Pieces(ends[0], (delta, 0.0, 1.0, 0.0), ends[1])
 
 
-def _insensitive(level: float, bend: float, epsilon: float) -> _Pieces:
-    ends = (-epsilon, -level, bend, -epsilon), (np.inf, level, bend, epsilon)
+def _insensitive(level: float, curvature: float, epsilon: float) -> _Pieces:
+    ends = (-epsilon, -level, curvature, -epsilon), (np.inf, level, curvature, epsilon)
     return _Pieces(ends[0], (epsilon, 0.0, 0.0, 0.0), ends[1])
 
 
-def _hinge(level: float, bend: float, positive: Any) -> _Pieces:
-    return _Pieces((1.0, -level, bend, 1.0), (np.inf, 0.0, 0.0, 0.0), positive=positive)
+def _hinge(level: float, curvature: float, positive: Any) -> _Pieces:
+    return _Pieces((1.0, -level, curvature, 1.0), (np.inf, 0.0, 0.0, 0.0), positive=positive)
 
 
 def _require_labels(y: Array) -> None:
@@ -240,7 +244,7 @@ def _require_labels(y: Array) -> None:
 
 class _Logistic(Loss):
     is_smooth = True
-    steepest, bend = 1.0, 0.25
+    steepest, curvature = 1.0, 0.25
 
     def check_target(self, y: Array) -> None:
         _require_labels(y)
@@ -265,11 +269,11 @@ class _Logistic(Loss):
         p = np.where(inside, p, 0.5)
         return np.where(inside, _entropy_term(p, q) + _entropy_term(1 - p, rest), np.inf)
 
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def most_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         small = np.exp(-np.maximum(np.abs(z) - reach, 0.0))
         return small / (1 + small) ** 2 * (1 + 1e-12)
 
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def least_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         small = np.exp(-(np.abs(z) + reach))
         return small / (1 + small) ** 2 * (1 - 1e-12)
 
@@ -291,7 +295,7 @@ class _Classes(Loss):
 
 
 class _Softmax(_Classes):
-    is_smooth, bend = True, 0.5
+    is_smooth, curvature = True, 0.5
 
     def value(self, y: Array, z: Array) -> Array:
         place = z.argmax(axis=1)[:, None]
@@ -306,12 +310,12 @@ class _Softmax(_Classes):
         mine = np.where(y != 0, -others.sum(axis=1, keepdims=True), others)
         return mine / small.sum(axis=1, keepdims=True)
 
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def most_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         # The trace 1 - sum p^2 <= 2 (1 - max p) bounds the curvature; 1 - max p grows by exp(2 r).
         small = np.exp(z - z.max(axis=1, keepdims=True))
         total = small.sum(axis=1, keepdims=True)
         rest = (total - 1.0) / total * np.exp(np.minimum(2 * np.max(reach, initial=0.0), 700.0))
-        return np.minimum(self.bend, 2.0 * np.broadcast_to(rest, z.shape) + 1e-15)
+        return np.minimum(self.curvature, 2.0 * np.broadcast_to(rest, z.shape) + 1e-15)
 
     def slope_error(self, y: Array, z: Array) -> Array:
         far = np.ptp(z, axis=1, keepdims=True)  # differences of scores round before exp
@@ -401,17 +405,17 @@ class _Deviance(Loss):
         """l(z) - l(v) - u (z - v) where l'(v) = u, and what v is off by."""
         v, floor = z, np.full(np.shape(z), 1e-300)
         for _ in range(60):
-            step = (self.slope(y, v) - u) / np.maximum(self.least_bend(y, v, 0.0), floor)
+            step = (self.slope(y, v) - u) / np.maximum(self.least_curvature(y, v, 0.0), floor)
             v = v - np.clip(step, -1.0, 1.0)
         off = np.abs(self.slope(y, v) - u) + self.slope_error(y, v)
-        off = 2 * off / np.maximum(self.least_bend(y, v, 0.0), floor)
+        off = 2 * off / np.maximum(self.least_curvature(y, v, 0.0), floor)
         # A curvature changes by a factor of two at most within 0.5.
         (rising, falling), r = self._terms(y, v), z - v
         found = rising * _phi(self.a * r) / self.a - falling * _phi(self.q * r) / self.q
-        found = found + self.most_bend(y, v, off) * (np.abs(r) + off) * off
+        found = found + self.most_curvature(y, v, off) * (np.abs(r) + off) * off
         return np.where(off < 0.5, found, np.inf)
 
-    def _bends(self, y: Array, z: Array, reach: Any) -> tuple[Array, Array]:
+    def _curvatures(self, y: Array, z: Array, reach: Any) -> tuple[Array, Array]:
         """Bounds on the curvature from below and above."""
         low, high = np.zeros(np.shape(z)), np.zeros(np.shape(z))
         ends = self._mean(z - reach), self._mean(z + reach)
@@ -424,12 +428,12 @@ class _Deviance(Loss):
             low, high = low + least - 1e-12 * np.abs(least), high + most + 1e-12 * np.abs(most)
         return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        low, high = self._bends(y, z, reach)
+    def most_curvature(self, y: Array, z: Array, reach: Any) -> Array:
+        low, high = self._curvatures(y, z, reach)
         return np.maximum(np.abs(low), np.abs(high))
 
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        return self._bends(y, z, reach)[0]
+    def least_curvature(self, y: Array, z: Array, reach: Any) -> Array:
+        return self._curvatures(y, z, reach)[0]
 
 
 def _phi(t: Array) -> Array:
@@ -470,10 +474,10 @@ class _Foreign(Loss):
         size = np.abs(value) + self.loss.conjugate_magnitude(y, u) + np.abs(u * z)
         return np.maximum(value + conjugate - u * z, 0.0) + 16 * EPS * size
 
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def most_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         return self.loss.most_curvature(y, z, np.broadcast_to(reach, np.shape(z)))
 
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
+    def least_curvature(self, y: Array, z: Array, reach: Any) -> Array:
         return self.loss.least_curvature(y, z, np.broadcast_to(reach, np.shape(z)))
 
     def of_target(self, t: int) -> Loss:

@@ -5,7 +5,7 @@ With unknowns g_c of class c, the *inequality* (i, c) of row i against another c
 by at most (p + 8) eps |block| |W|^T (Higham, "Accuracy and Stability of Numerical Algorithms",
 section 3.1; W itself may be rounded), and a few units of what underflows.
 
-Gram matrices of some columns: factors, how strongly they bend, and which columns depend.
+Gram matrices of some columns: factors, their least curvature, and which columns depend.
 
 *Coercivity.* With X_c the columns about their weighted means (or as they are), S and A diagonal and
 not negative, and a matrix M, the returned nu has ``M^T (X_c^T S X_c + A) M >= nu I``. *Proof.* With

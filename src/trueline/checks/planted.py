@@ -88,7 +88,7 @@ class KnownProblem:
         return problem.objective(np.zeros(self.coef.shape), best)
 
     @cached_property
-    def bending(self) -> float:
+    def hessian_terms(self) -> float:
         """mu with P(w) - P* >= mu/2 ||w - w*||^2 for the minimisers w*, 0 if not known."""
         problem = self.problem
         if "quadratic" not in problem.loss.capabilities:

@@ -210,12 +210,12 @@ def answer_is_better_than_no_model(solver: Solver, points: SolverPoints) -> None
 
 @SOLVER_LAWS.law()
 def coefficients_agree_with_the_known_answer(solver: Solver, points: SolverPoints) -> None:
-    """||w - w*|| <= sqrt(2 gap / mu) where the objective bends by at least mu."""
+    """||w - w*|| <= sqrt(2 gap / mu) where the objective has a curvature of at least mu."""
     for known, solution in points.solved(solver):
-        if known.bending > 0:
+        if known.hessian_terms > 0:
             assert solution.certificate is not None
             distance = np.linalg.norm(solution.coef - known.coef)
-            reach = np.sqrt(2 * solution.certificate.gap / known.bending)
+            reach = np.sqrt(2 * solution.certificate.gap / known.hessian_terms)
             assert_at_most(distance, reach, 1e-12 * np.abs(known.coef).sum(), problem=known.name)
 
 

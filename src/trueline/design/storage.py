@@ -1,7 +1,8 @@
 """Dense or sparse: a matrix is stored as its numbers suggest, whatever it came as.
 
 Dummies of a table are a dense array that is mostly zeros: methods that skip the zeros take down to
-a quarter of the time. A small sparse matrix costs more for its indices than for its numbers.
+a quarter of the time. A sparse matrix that is small, or filled for the most part, costs more for
+its indices than for its numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def as_suitable_design(X: Any) -> Design:
     if isinstance(design, DenseDesign) and size >= _SMALL:
         rows = _compressed(design.X)
         other = None if rows is None else SparseDesign(rows)
-    elif isinstance(design, SparseDesign) and size < _SMALL:
+    elif isinstance(design, SparseDesign) and (size < _SMALL or design.nonzeros > size / 2):
         other = DenseDesign(design.X.toarray())
     if other is None:
         return design

@@ -140,8 +140,8 @@ def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | Non
         gradient, information = likelihood.slope(with_information=True)
         if len(last):
             pairs = [*pairs[-_REMEMBERED + 1 :], (theta - gone, last - gradient)]
-            for moved, bent in pairs:
-                information = _corrected(information, moved, bent)
+            for moved, curved in pairs:
+                information = _corrected(information, moved, curved)
         free = ~(((theta <= low) & (gradient < 0)) | ((theta >= high) & (gradient > 0)))
         if not free.any():
             settled = True
@@ -173,13 +173,13 @@ def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | Non
     return Found(theta, value, likelihood.evaluations - before, settled)
 
 
-def _corrected(information: Array, moved: Array, bent: Array) -> Array:
+def _corrected(information: Array, moved: Array, curved: Array) -> Array:
     """The information that agrees with what the last steps showed (the formula of BFGS)."""
     along = information @ moved
-    expected, seen = float(moved @ along), float(moved @ bent)
+    expected, seen = float(moved @ along), float(moved @ curved)
     if not (seen > 0.1 * expected > 0):
         return information
-    return information - np.outer(along, along) / expected + np.outer(bent, bent) / seen
+    return information - np.outer(along, along) / expected + np.outer(curved, curved) / seen
 
 
 def _newton(

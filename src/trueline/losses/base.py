@@ -70,11 +70,11 @@ class Loss(ABC):
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
         - ``"joined"``: smooth, and :meth:`total` joins the rows in another way than by a sum;
         - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;
-        - ``"bend"``: :meth:`bend` suits Newton's method with products of the Hessian;
-        - ``"multinomial"``: :meth:`bending` gives probabilities p, and bend(p, e) = p (e - p.e);
+        - ``"hessian"``: :meth:`hessian_product` suits Newton's method with products of the Hessian;
+        - ``"multinomial"``: :meth:`hessian_terms` gives probabilities p; products are p (e - p.e);
         - ``"log_link"``: the score is the logarithm of a mean, in whose units the target is;
         - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
-          :meth:`bend` is the second one;
+          :meth:`hessian_product` is the second one;
         - ``"margins"``: never negative and falling with the margin by which a row is on the right
           side: :meth:`least_margin` inverts it;
         - ``"nonconvex"``: no convex function after all: proofs are about neighbourhoods;
@@ -237,7 +237,7 @@ class Loss(ABC):
         return self.gradient(y, z), self.curvature(y, z)
 
     def eased(self, size: float) -> Loss:
-        """A loss that bends wherever abs(z - y) <= size, and this one for small sizes."""
+        """A loss with curvature wherever abs(z - y) <= size, and this one for small sizes."""
         return self
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
@@ -248,17 +248,17 @@ class Loss(ABC):
         """An upper bound on l'' between z - reach and z + reach, elementwise."""
         return np.full_like(z - y, min(self.curvature_bound, 1e300))
 
-    def bending(self, y: Array, z: Array) -> Array:
-        """What :meth:`bend` needs to know of the scores, of the shape of z."""
+    def hessian_terms(self, y: Array, z: Array) -> Array:
+        """What :meth:`hessian_product` needs to know of the scores, of the shape of z."""
         return self.curvature(y, z)
 
-    def bend(self, bending: Array, change: Array) -> Array:
+    def hessian_product(self, hessian_terms: Array, change: Array) -> Array:
         """The second derivative, applied to a change of the scores, row by row."""
-        return bending * change
+        return hessian_terms * change
 
-    def bend_diagonal(self, bending: Array) -> Array:
-        """:meth:`curvature`, from what :meth:`bending` gave."""
-        return bending
+    def hessian_diagonal(self, hessian_terms: Array) -> Array:
+        """:meth:`curvature`, from what :meth:`hessian_terms` gave."""
+        return hessian_terms
 
     def least_margin(self, level: float) -> float:
         """The least margin at which the loss is no more than a level, for losses of margins."""

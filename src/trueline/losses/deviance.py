@@ -102,7 +102,7 @@ class LogDeviance(Loss):
     """Half a deviance as a function of the logarithm of the mean, variance ~ mean^power."""
 
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"curvature", "bend", "conjugate", "log_link", "self_concordant", "strictly_convex"}
+        {"curvature", "hessian", "conjugate", "log_link", "self_concordant", "strictly_convex"}
     )
 
     @property
@@ -158,7 +158,7 @@ class LogDeviance(Loss):
             falling = y * np.exp(-z if c == 1 else -c * z)
         return falling if (y > 0).all() else np.where(y > 0, falling, np.zeros_like(y))
 
-    def _bend(self, rising: Array, falling: Array) -> Array:
+    def _curvature(self, rising: Array, falling: Array) -> Array:
         """a exp(a z) + c y exp(-c z), from the two terms."""
         a, c = self._a, self._c
         if a > 0 and c > 0:
@@ -189,13 +189,13 @@ class LogDeviance(Loss):
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         rising, falling = self._rising(z), self._falling(y, z)
-        return rising - falling, self._bend(rising, falling)
+        return rising - falling, self._curvature(rising, falling)
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        return self._bend(self._rising(z - reach), self._falling(y, z + reach)) / (1 + _SLACK)
+        return self._curvature(self._rising(z - reach), self._falling(y, z + reach)) / (1 + _SLACK)
 
     def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        return self._bend(self._rising(z + reach), self._falling(y, z - reach)) * (1 + _SLACK)
+        return self._curvature(self._rising(z + reach), self._falling(y, z - reach)) * (1 + _SLACK)
 
     def constant(self, y: Array, weights: Array) -> Array:
         # Half a unit where there is nothing: a place to start from.
@@ -426,7 +426,7 @@ class LocalDeviance(Loss):
                 return m ** (2.0 - self.power), m ** (1.0 - self.power)
             return m ** (1.0 - self.power), m**-self.power
 
-    def _bends(self, y: Array, m: Array) -> tuple[Array, Array]:
+    def _curvatures(self, y: Array, m: Array) -> tuple[Array, Array]:
         """The two terms of l'', each monotone in z."""
         p, a, q = self.power, 2.0 - self.power, 1.0 - self.power
         with np.errstate(all="ignore"):
@@ -439,7 +439,7 @@ class LocalDeviance(Loss):
         return rising - y * falling
 
     def curvature(self, y: Array, z: Array) -> Array:
-        first, second = self._bends(y, self.mean(z))
+        first, second = self._curvatures(y, self.mean(z))
         return first + second
 
     def expected_curvature(self, z: Array) -> Array:
@@ -449,14 +449,14 @@ class LocalDeviance(Loss):
             return np.asarray(m ** ((2.0 if self.link == "log" else 0.0) - self.power))
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        ends = [self._bends(y, self.mean(z + side * reach)) for side in (-1.0, 1.0)]
+        ends = [self._curvatures(y, self.mean(z + side * reach)) for side in (-1.0, 1.0)]
         least = sum(np.minimum(ends[0][i], ends[1][i]) for i in (0, 1))
         size = sum(np.maximum(np.abs(ends[0][i]), np.abs(ends[1][i])) for i in (0, 1))
         found = np.asarray(least - _SLACK * size)
         return np.where(np.isnan(found), -np.inf, found)
 
     def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        ends = [self._bends(y, self.mean(z + side * reach)) for side in (-1.0, 1.0)]
+        ends = [self._curvatures(y, self.mean(z + side * reach)) for side in (-1.0, 1.0)]
         size = sum(np.maximum(np.abs(ends[0][i]), np.abs(ends[1][i])) for i in (0, 1))
         found = np.asarray((1 + _SLACK) * size)
         return np.where(np.isnan(found), np.inf, found)

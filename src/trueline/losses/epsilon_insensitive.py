@@ -20,7 +20,7 @@ from trueline.losses.base import Array, Loss
 
 @dataclass(frozen=True)
 class _Insensitive(Loss):
-    """What both have in common: the width, and where the loss bends."""
+    """What both have in common: the width, and where the loss has its kinks."""
 
     epsilon: float = 0.1
 

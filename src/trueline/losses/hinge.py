@@ -51,7 +51,7 @@ from trueline.losses.base import Array, Loss
 
 @dataclass(frozen=True)
 class _HingeLike(Loss):
-    """What both have in common: labels, where the loss bends, and what the classes weigh."""
+    """What both have in common: labels, where the loss has its kink, and what the classes weigh."""
 
     positive: float | tuple[float, ...] = 1.0
 
@@ -199,7 +199,7 @@ class SquaredHinge(_HingeLike):
     name: ClassVar[str] = "squared_hinge"
     formula: ClassVar[str] = "max(0, 1 - y_i z_i)^2"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "bend", "conjugate", "dual_box", "margins"}
+        {"smooth", "curvature", "hessian", "conjugate", "dual_box", "margins"}
     )
 
     @property

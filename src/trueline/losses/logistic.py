@@ -68,7 +68,7 @@ class Logistic(Loss):
             "conjugate",
             "dual_entropy",
             "margins",
-            "bend",
+            "hessian",
             "self_concordant",
             "strictly_convex",
         }
@@ -156,7 +156,7 @@ class Softmax(Loss):
     noise_model: ClassVar[Noise | None] = CATEGORICAL
     formula: ClassVar[str] = "log(sum_l exp(z_il)) - sum_l y_il z_il"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "coupled", "bend", "multinomial", "margins", "self_concordant"}
+        {"smooth", "coupled", "hessian", "multinomial", "margins", "self_concordant"}
     )
 
     @property
@@ -204,15 +204,15 @@ class Softmax(Loss):
         p = self.probabilities(z)
         return p * (1.0 - p)
 
-    def bending(self, y: Array, z: Array) -> Array:
+    def hessian_terms(self, y: Array, z: Array) -> Array:
         return self.probabilities(z)
 
-    def bend(self, bending: Array, change: Array) -> Array:
-        along = np.einsum("ij,ij->i", bending, change)[:, None]
-        return bending * (change - along)
+    def hessian_product(self, hessian_terms: Array, change: Array) -> Array:
+        along = np.einsum("ij,ij->i", hessian_terms, change)[:, None]
+        return hessian_terms * (change - along)
 
-    def bend_diagonal(self, bending: Array) -> Array:
-        return bending * (1.0 - bending)
+    def hessian_diagonal(self, hessian_terms: Array) -> Array:
+        return hessian_terms * (1.0 - hessian_terms)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         p = u + y

@@ -46,7 +46,7 @@ def log_prior(penalty: Any, W: Array, phi: float) -> float:
     a = np.broadcast_to(np.asarray(part.linear, dtype=float) / phi, W.shape)
     c = np.broadcast_to(np.asarray(part.curvature, dtype=float) / phi, W.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bent = 0.5 * np.log(2 * np.pi / c) + np.log(erfcx(a / np.sqrt(2 * c)))
-        level = np.where(c > 0, bent, np.where(a > 0, np.log(2.0 / a), 0.0))
+        curved = 0.5 * np.log(2 * np.pi / c) + np.log(erfcx(a / np.sqrt(2 * c)))
+        level = np.where(c > 0, curved, np.where(a > 0, np.log(2.0 / a), 0.0))
     proper = (a > 0) | (c > 0)
     return float((half * proper - level).sum() - penalty.value(W) / phi)

@@ -85,7 +85,7 @@ _LOSS_WORDS = {
     "quadratic": "squared loss",
     "smooth": "a smooth loss",
     "curvature": "a loss with second derivatives",
-    "bend": "a logistic, softmax, squared hinge, Poisson, gamma or Tweedie loss",
+    "hessian": "a logistic, softmax, squared hinge, Poisson, gamma or Tweedie loss",
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is quadratic on an interval",
     "dual_classes": "the multiclass hinge",

@@ -108,7 +108,9 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array, 
         off = off + np.abs(claim.low)
     if loss.is_coupled:
         off = np.sqrt((off**2).sum(axis=1, keepdims=True)) + 0 * off
-    error = s * (loss.most_bend(y, z, off) * off + loss.slope_error(y, z)) + 4 * EPS * np.abs(rest)
+    error = s * (loss.most_curvature(y, z, off) * off + loss.slope_error(y, z)) + 4 * EPS * np.abs(
+        rest
+    )
     g, g_error, squares = claim.sums(weighted, rest, error, doubled)
     slope = np.array([fsum(both) for both in np.vstack([weighted, rest]).T])
     slope_error = error.sum(axis=0) * (1 + 1e-9) + EPS * np.abs(slope)
@@ -279,7 +281,7 @@ def _gap_by_curvature(claim: Claim) -> float:
             far[where] = np.abs(block) @ M
         far = reach * far * (1 + 1e-9) + claim.off[:, t] + np.abs(claim.low[:, t])
         own = claim.loss.of_target(t)
-        curvatures = rows.s * own.least_bend(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
+        curvatures = rows.s * own.least_curvature(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
         curvature = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
         nu = least_eigenvalue(table, curvatures, curvature, M)
         if not (nu > 0 and reach >= 2 * steep / nu * (1 + 1e-9)):

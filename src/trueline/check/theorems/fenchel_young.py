@@ -164,7 +164,7 @@ class _Bound:
         if loss.is_smooth:
             apart = np.abs(loss.slope(y, z) - self.u)
             drift = (apart + loss.slope_error(y, z)) * (off + 64 * EPS)
-            drift = drift + 0.5 * loss.most_bend(y, z, off) * off**2
+            drift = drift + 0.5 * loss.most_curvature(y, z, off) * off**2
         else:
             drift = 2 * loss.steepest * off
         total = (self.s * (excess * (1 + 64 * EPS) + drift)).sum(axis=0) * (1 + 1e-9)
@@ -181,14 +181,14 @@ class _Bound:
             near, reach = (self._class_levels if loss.is_coupled else self._levels)()
         at = z + near
         self.u = loss.slope(y, at)
-        curvature = loss.most_bend(y, at, reach)
+        curvature = loss.most_curvature(y, at, reach)
         self.error = loss.slope_error(y, at) + np.where(reach > 0, curvature * reach, 0.0)
         way = np.abs(near) + reach + off + EPS * np.abs(at)
         self.way, self.near, self.from_scores = way, np.abs(near), True
         if loss.is_coupled:
             way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
             self.error = self.error + np.sqrt((reach**2).sum()) * curvature
-        terms = s * (0.5 * loss.most_bend(y, z, way) * way) * way
+        terms = s * (0.5 * loss.most_curvature(y, z, way) * way) * way
         if not np.isfinite(reach).all():
             return np.full(z.shape[1], np.inf)
         total = terms.sum(axis=0)
@@ -229,8 +229,10 @@ class _Bound:
                 steep = fsum(s * u)
                 error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
                 if near[t]:  # z + t is rounded
-                    error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
-                curvature = float(s @ own.least_bend(y, at, 0.0))
+                    error += (
+                        float(s @ (own.most_curvature(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
+                    )
+                curvature = float(s @ own.least_curvature(y, at, 0.0))
                 if abs(steep) + error < best[0]:
                     best = (abs(steep) + error, near[t], curvature)
                 if not curvature > 0 or abs(steep) <= error:
@@ -239,7 +241,7 @@ class _Bound:
             off, near[t], curvature = best
             r = 0.0 if off == 0 else 1.1 * off / curvature if curvature > 0 else np.inf
             for _ in range(4):  # room for the curvature to be smaller within the reach
-                least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
+                least = float(s @ own.least_curvature(y, z + near[t], r)) * (1 - 1e-9)
                 if np.isfinite(r) and least * r >= off:
                     reach[t] = r
                     break
@@ -505,7 +507,7 @@ class _Bound:
         excess, further = np.zeros(rows.k), np.zeros_like(size)
         for t in range(rows.k):
             own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
-            curvatures = rows.s * own.least_bend(y, z, off)
+            curvatures = rows.s * own.least_curvature(y, z, off)
             scale = sum((curvatures[w] @ block**2 for w, block in part), np.zeros(part.d))
             M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
             steep = size[columns, t]
@@ -516,11 +518,11 @@ class _Bound:
             far = np.zeros(rows.n)
             for where, block in part:
                 far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
-            curvatures = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
+            curvatures = rows.s * own.least_curvature(y, z, off + far) * (1 - 4 * EPS)
             if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
                 return None
             way = off + far
-            curvature = own.most_bend(y, z, way)
+            curvature = own.most_curvature(y, z, way)
             excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
             further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
         return excess, further

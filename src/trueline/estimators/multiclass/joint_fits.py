@@ -147,8 +147,8 @@ def _fit_column(
 def _lightened(problem: MomentsProblem, solution: Solution) -> Solution:
     """The solution without the matrices that its moments and its proof hold, if it can be.
 
-    The penalty bends every coefficient by alpha, which proves the gap ||g||^2 / (2 alpha) without
-    any factor (:mod:`trueline.certificates.quadratic`, with a diagonal M); g is rounding.
+    The penalty has the curvature alpha everywhere, which proves ||g||^2 / (2 alpha) without any
+    factor (:mod:`trueline.certificates.quadratic`, with a diagonal M); g is rounding.
     """
     alpha, proof = float(np.min(problem.penalty.curvature)), solution.proof
     if not isinstance(proof, PendingProof) or alpha <= 0:

@@ -236,13 +236,15 @@ def _trace(objective: Objective) -> float:
     d, k = W.shape
     A = np.hstack([problem.design.toarray(), np.ones((len(z), int(problem.fit_intercept)))])
     if "multinomial" in problem.loss.capabilities:
-        p = problem.loss.bending(y, z)
-        bend = p[:, :, None] * (np.eye(k) - p[:, None, :])
+        p = problem.loss.hessian_terms(y, z)
+        own_curvature = p[:, :, None] * (np.eye(k) - p[:, None, :])
     else:
-        bend = problem.loss.curvature(y, z)[:, :, None] * np.eye(k)
+        own_curvature = problem.loss.curvature(y, z)[:, :, None] * np.eye(k)
     if problem.weights is not None:
-        bend = bend * problem.weights[:, None, None]
-    H = np.einsum("ni,nkl,nj->kilj", A, bend, A, optimize=True).reshape(2 * (k * A.shape[1],))
+        own_curvature = own_curvature * problem.weights[:, None, None]
+    H = np.einsum("ni,nkl,nj->kilj", A, own_curvature, A, optimize=True).reshape(
+        2 * (k * A.shape[1],)
+    )
     P = np.zeros((k, A.shape[1]))
     P[:, :d] = np.broadcast_to(problem.penalty.curvature, (d, k)).T
     used = np.ones_like(P, dtype=bool)

@@ -191,8 +191,8 @@ def touching_point(centre: Array, H: Array, order: float, radius: float) -> Arra
     points = []
     for start, end in pairwise(corners):
         along = end - start
-        bend = float(along @ H @ along)
-        share = float(along @ H @ (centre - start)) / bend if bend > 0 else 0.0
+        curvature = float(along @ H @ along)
+        share = float(along @ H @ (centre - start)) / curvature if curvature > 0 else 0.0
         points.append(start + min(max(share, 0.0), 1.0) * along)
     return points[int(np.argmin([error(point) for point in points]))]
 

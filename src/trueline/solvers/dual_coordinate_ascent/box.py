@@ -112,12 +112,12 @@ class BoxIteration(DualIteration):
         # Newton's method can go on from here where the loss has second derivatives, and interior
         # points where few columns make its steps cheap.
         self.sweeps_left = np.inf
-        trial, bends = trial_sweeps(*problem.design.shape, problem.design.nonzeros), h.any()
+        trial, curvatures = trial_sweeps(*problem.design.shape, problem.design.nonzeros), h.any()
         # Sweeps alone then: conjugate gradients would take longer than who goes on.
-        self.is_trial = options.has_fallback and not bends and trial > 0
+        self.is_trial = options.has_fallback and not curvatures and trial > 0
         if self.is_trial:
             self.sweeps_left, self.is_slow = _PATIENCE * trial, False
-        elif options.has_fallback and "bend" in problem.loss.capabilities:
+        elif options.has_fallback and "hessian" in problem.loss.capabilities:
             self.sweeps_left = _MOST_SWEEPS
         self.expose()
 
@@ -166,7 +166,7 @@ class BoxIteration(DualIteration):
             else:
                 scores = self.scores
         else:
-            # The gap falls with the slope squared if the losses bend, with the slope if not.
+            # The gap falls with the slope squared with curved losses, with the slope otherwise.
             power = 1 if self.terms[:, 2].all() else 2
             wanted = 0.1 * (min(self.aim, self.target) / self.gap) ** power
             enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
@@ -311,7 +311,7 @@ class BoxIteration(DualIteration):
 
 # Steps of conjugate gradients, at most; more where they cost little beside all else.
 _STEPS, _MORE_STEPS = 6, 12
-# Directions that bend less than this, compared with their parts alone, count as straight.
+# Directions of less curvature than this, compared with their parts alone, count as straight.
 _FLAT = 1e-12
 
 
@@ -391,7 +391,7 @@ def minimise_on(
 
 
 def _conjugate_gradients(
-    rows: Rows, free: NDArray[np.int64], g: Array, h: Array, bend: Array, enough: float
+    rows: Rows, free: NDArray[np.int64], g: Array, h: Array, curvature: Array, enough: float
 ) -> Array:
     """About -H^-1 g for the H of the face.
 
@@ -403,23 +403,23 @@ def _conjugate_gradients(
         return rows.scores(free, rows.weighted_sum(free, v)) + h * v
 
     ones = np.ones(len(free))
-    bent = times(ones) if rows.constant else ones
-    total = float(bent.sum())
-    # Without variables, or without bend along them, there is no such minimum.
+    curved = times(ones) if rows.constant else ones
+    total = float(curved.sum())
+    # Without variables, or without curvature along them, there is no such minimum.
     has_level = bool(rows.constant) and total > 0
     level = -float(g.sum()) / total if has_level else 0.0
 
     def conditioned(r: Array) -> Array:
-        z = r / bend
-        return z - float(bent @ z) / total if has_level else z
+        z = r / curvature
+        return z - float(curved @ z) / total if has_level else z
 
     x, _ = conjugate_gradients(
         times,
-        -g - level * bent,
+        -g - level * curved,
         conditioned,
         most=_STEPS,
         enough=enough,
-        flat=lambda direction: _FLAT * float(direction @ (bend * direction)),
+        flat=lambda direction: _FLAT * float(direction @ (curvature * direction)),
     )
     return level + x
 
@@ -458,7 +458,7 @@ def kinds_of(beta: Array, terms: Array, has_kink: bool) -> NDArray[np.int8]:
 
 
 @kernel
-def bent(
+def curved(
     data: Array,
     indices: Indices,
     indptr: Integers,
@@ -469,7 +469,7 @@ def bent(
     pulled: Array,
     out: Array,
 ) -> None:
-    """H v of the face: products with the rows there and back, and what the losses bend."""
+    """H v of the face: products with the rows there and back, and the curvature of the losses."""
     pulled[:] = 0.0
     level = 0.0
     for k in range(len(free)):
@@ -493,7 +493,7 @@ def conjugate_gradients_sparse(
     free: Integers,
     g: Array,
     h: Array,
-    bend: Array,
+    own_curvature: Array,
     enough: float,
     steps: int,
     flat: float,
@@ -503,33 +503,33 @@ def conjugate_gradients_sparse(
     pulled, level, total = np.empty(size), np.ones(count), 0.0
     ones, product = np.ones(count), np.empty(count)
     if constant != 0.0:
-        bent(data, indices, indptr, constant, free, h, ones, pulled, level)
+        curved(data, indices, indptr, constant, free, h, ones, pulled, level)
         total = level.sum()
     shift = -g.sum() / total if total > 0.0 else 0.0
     x, r = shift * ones, -g - shift * level
-    z = conditioned(r, bend, level, total)
+    z = conditioned(r, own_curvature, level, total)
     direction, left = z, (r * z).sum()
     enough *= left
     for _ in range(steps):
         if not left > enough:
             break
-        bent(data, indices, indptr, constant, free, h, direction, pulled, product)
+        curved(data, indices, indptr, constant, free, h, direction, pulled, product)
         curvature = (direction * product).sum()
-        if not curvature > flat * (direction * bend * direction).sum():
+        if not curvature > flat * (direction * own_curvature * direction).sum():
             break
         length = left / curvature
         x += length * direction
         r -= length * product
-        z = conditioned(r, bend, level, total)
+        z = conditioned(r, own_curvature, level, total)
         before, left = left, (r * z).sum()
         direction = z + (left / before) * direction
     return x
 
 
 @kernel
-def conditioned(r: Array, bend: Array, level: Array, total: float) -> Array:
-    """Divided by the diagonal, and conjugate to the direction of ones if that bends."""
-    z = r / bend
+def conditioned(r: Array, curvature: Array, level: Array, total: float) -> Array:
+    """Divided by the diagonal, and conjugate to the direction of ones if that has curvature."""
+    z = r / curvature
     if total > 0.0:
         z -= (level * z).sum() / total
     return z

@@ -79,15 +79,17 @@ def violation(slope: float, at: float, e: float, low: float, high: float) -> flo
 
 
 @kernel
-def minimiser(slope: float, at: float, bend: float, e: float, low: float, high: float) -> float:
+def minimiser(
+    slope: float, at: float, curvature: float, e: float, low: float, high: float
+) -> float:
     """The best place of one variable."""
-    if bend <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
+    if curvature <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
         return high if slope + e < 0.0 else (low if slope - e > 0.0 else 0.0)
-    correlation = bend * at - slope
+    correlation = curvature * at - slope
     if correlation > e:
-        best = (correlation - e) / bend
+        best = (correlation - e) / curvature
     elif correlation < -e:
-        best = (correlation + e) / bend
+        best = (correlation + e) / curvature
     else:
         best = 0.0
     return min(max(best, low), high)

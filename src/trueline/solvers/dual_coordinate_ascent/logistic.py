@@ -137,27 +137,27 @@ Integers = NDArray[np.int64]
 # Where q is as close to 0 or 1 as this, doubles hardly tell it apart from them.
 FARTHEST = 34.0
 _MOST_STEPS = 30
-# After a step of length h the slope is off by less than bend h^2 / 20; this may be (1 + bend) h^2.
+# After a step h the slope is off by less than c h^2 / 20, c the curvature; this may be (1 + c) h^2.
 _CLOSE = 1e-5
 
 
 @kernel
-def best_logit(margin: float, q: float, bend: float, start: float) -> float:
-    """Where bend (q(t) - q) + margin + t = 0."""
-    low, high = -margin - bend * (1.0 - q), -margin + bend * q
+def best_logit(margin: float, q: float, curvature: float, start: float) -> float:
+    """Where curvature (q(t) - q) + margin + t = 0."""
+    low, high = -margin - curvature * (1.0 - q), -margin + curvature * q
     t = min(max(start, low), high)
     for _ in range(_MOST_STEPS):
         other = 1.0 / (1.0 + math.exp(-t))
-        off = bend * (other - q) + margin + t
+        off = curvature * (other - q) + margin + t
         if off > 0.0:
             high = t
         else:
             low = t
-        step = off / (1.0 + bend * other * (1.0 - other))
+        step = off / (1.0 + curvature * other * (1.0 - other))
         t -= step
         if not low <= t <= high:
             t = 0.5 * (low + high)
-        if (1.0 + bend) * step * step <= _CLOSE:
+        if (1.0 + curvature) * step * step <= _CLOSE:
             break
     return min(max(t, -FARTHEST), FARTHEST)
 

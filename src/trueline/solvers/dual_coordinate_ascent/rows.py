@@ -122,7 +122,7 @@ def _doubles(design: Design) -> Array:
     return design.toarray()
 
 
-# How much the constant column bends the dual, relative to what the losses of all rows do at most.
+# Curvature of the dual by the constant column, relative to the most that all losses have.
 _STIFF = 300.0
 
 

@@ -170,8 +170,8 @@ def first_step(problem: Problem, batch_size: int) -> float:
     if m > 1:
         whole = largest_eigenvalue(problem.design, problem.weights, problem.fit_intercept) / weight
         single = ((n - m) * single + n * (m - 1) * whole) / (m * (n - 1))
-    bend = float(np.max(problem.penalty.curvature, initial=0.0)) / weight
-    curvature = problem.loss.curvature_bound * single + bend
+    own_curvature = float(np.max(problem.penalty.curvature, initial=0.0)) / weight
+    curvature = problem.loss.curvature_bound * single + own_curvature
     return 1.0 / curvature if curvature > 0 else 1.0
 
 

@@ -169,12 +169,12 @@ def solve_from_moments(
             rank, narrowest = factor.basis.shape[1], factor.space
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
-        bend = curvature if len(targets) == k else curvature[:, targets]
-        W, b, evidence, note = _solve_group(part, some, factor, bend)
+        own_curvature = curvature if len(targets) == k else curvature[:, targets]
+        W, b, evidence, note = _solve_group(part, some, factor, own_curvature)
         square = None
         if isinstance(evidence, Evidence):
-            bending = part.penalty.value_per_target(W)
-            square = 2 * np.maximum(evidence.objective - bending, 0.0)
+            hessian_terms = part.penalty.value_per_target(W)
+            square = 2 * np.maximum(evidence.objective - hessian_terms, 0.0)
         groups.append(_Group(targets, W, b, square, evidence))
         notes = notes or note
     if narrowest is not None and isinstance(problem, Problem):
@@ -304,10 +304,10 @@ class PendingProof:
         error = 2 * units * math.sqrt((factor.scale * factor.scale).dot(x_size)) * largest
         curvature = self.problem.penalty.curvature
         if not isinstance(curvature, float) or curvature:
-            bent = (curvature * self.coef).reshape(W.shape)
-            gradient += bent
-            bent = factor.scale * bent.T
-            error += 4 * _EPS * math.sqrt(np.vdot(bent, bent))
+            curved = (curvature * self.coef).reshape(W.shape)
+            gradient += curved
+            curved = factor.scale * curved.T
+            error += 4 * _EPS * math.sqrt(np.vdot(curved, curved))
         along = gradient.T.dot(factor.basis)
         length = math.sqrt(np.vdot(along, along)) * (1 + (len(W) + 2) * _EPS * factor.condition)
         length += error * math.sqrt(factor.coercivity / factor.diagonal_coercivity)

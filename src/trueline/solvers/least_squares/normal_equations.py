@@ -399,9 +399,9 @@ def evidence_from_moments(
     """
     curvature = curvature_matrix(problem)
     gradient, rounding = moments.gradient(W)
-    bend = curvature * W
-    gradient = gradient + bend
-    rounding = rounding + 4 * _EPS * np.abs(bend)
+    own_curvature = curvature * W
+    gradient = gradient + own_curvature
+    rounding = rounding + 4 * _EPS * np.abs(own_curvature)
     weight = moments.weight
     slope, slope_rounding = np.zeros_like(b), np.zeros_like(b)
     reach = np.abs(moments.x_mean) @ np.abs(W) + np.abs(moments.y_mean)

@@ -87,7 +87,7 @@ class RowFactor:
     left_out : float
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
     steps : array of shape (d, r)
-        The same for refinement: without the directions that a weak penalty alone bends, along which
+        The same for refinement: without directions that only a weak penalty decides, along which
         the answer is zero.
     space : array of shape (d, r), optional
         Vectors that span the row space, if it is not everything.
@@ -178,10 +178,10 @@ def factor_rows(
         # Of the transpose the left vectors belong to the columns of X.
         vectors = left if wide else right.T
         largest = float(singular.max(initial=0.0))
-        bend = np.linalg.norm((np.sqrt(curvature) * scale)[:, None] * vectors, axis=0)
-        data = np.sqrt(np.maximum(singular**2 - bend**2, 0.0))
+        own_curvature = np.linalg.norm((np.sqrt(curvature) * scale)[:, None] * vectors, axis=0)
+        data = np.sqrt(np.maximum(singular**2 - own_curvature**2, 0.0))
         is_seen = singular > tolerance * largest
-        # Along what a weak penalty alone bends, the answer is zero, and rounding would not be.
+        # Along what a weak penalty alone decides, the answer is zero, and rounding would not be.
         is_weak = is_seen & (data <= tolerance * largest) & (singular <= _WEAK * largest)
         weak = scale[:, None] * vectors[:, is_weak] / singular[is_weak]
         vectors, singular = vectors[:, is_seen & ~is_weak], singular[is_seen & ~is_weak]

@@ -84,8 +84,8 @@ def solve_by_rows(
         )
         steps = max(steps, own_steps)
         parts.append((targets, evidence))
-        bending = part.penalty.value_per_target(W[:, targets])
-        squares[targets] = 2 * np.maximum(evidence.objective - bending, 0.0)
+        hessian_terms = part.penalty.value_per_target(W[:, targets])
+        squares[targets] = 2 * np.maximum(evidence.objective - hessian_terms, 0.0)
     assert factor is not None
     notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
     if steps:

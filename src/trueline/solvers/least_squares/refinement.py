@@ -263,7 +263,7 @@ class _Target:
         self.rows, self.norms = rows, norms
         self.y, s = problem.target[:, t], problem.weights
         self.weight = problem.total_weight
-        self.mean, self.curvature, self.is_bent = mean, curvature, bool(curvature.any())
+        self.mean, self.curvature, self.is_curved = mean, curvature, bool(curvature.any())
         self.fit_intercept = problem.fit_intercept
         weighted = self.y if s is None else s * self.y
         self.size = math.sqrt(weighted @ self.y)
@@ -292,10 +292,10 @@ class _Target:
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
         g_hi, g_lo = -sums[:-1], -rests[:-1]
-        if self.is_bent:
-            curvature, bend_lo = two_product(self.curvature, w)
+        if self.is_curved:
+            curvature, curvature_lo = two_product(self.curvature, w)
             g_hi, error = two_sum(curvature, g_hi)
-            g_lo = error + (bend_lo + g_lo)
+            g_lo = error + (curvature_lo + g_lo)
         self.parts = g_hi, g_lo, -float(sums[-1]), -float(rests[-1])
         self.g = self.plain_g = g_hi + g_lo
         self.is_centred_exactly = False

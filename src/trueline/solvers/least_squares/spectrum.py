@@ -385,7 +385,7 @@ def _by_singular_vectors(problem: Problem, curvature: Array, mean: Array) -> Sol
         found = refine(part, start, level, basis, mean, curvature[:, targets])
         W[:, targets], b[targets] = found.coef, found.intercept
         steps = max(steps, found.steps)
-        # The penalty alone bends every direction that much.
+        # Every direction has that much curvature by the penalty alone.
         plain = np.full(d, 1.0 / np.sqrt(alpha))
         parts.append((targets, evidence_from_refined(part, found, plain, 1.0, True)))
     proof = certify_groups(problem, W, b, parts)

@@ -173,7 +173,7 @@ class _Descent:
         return float((linear * np.abs(V)).sum() + 0.5 * (quad * V * V).sum())
 
     def _renew(self, model: _Model, at: _Point) -> None:
-        Q = self._loss.bending(self._y, at.Z)
+        Q = self._loss.hessian_terms(self._y, at.Z)
         model.renew(coupled_hessian(self._A, self._s, Q), self._weight)
 
     def run(self, number: int, model: _Model, patience: float) -> tuple[float, int]:

@@ -238,7 +238,7 @@ class _Prover:
     def __init__(
         self, problem: Problem, rows: StandardRows, curvatures: Array, enough: float
     ) -> None:
-        self.problem, self.rows, self.bends = problem, rows, curvatures
+        self.problem, self.rows, self.curvatures = problem, rows, curvatures
         d, sizes = problem.n_features, problem.loss.target_size(problem.target)
         n, block = problem.n_samples, rows_per_block(problem.n_samples, d)
         # As the designs say themselves, with the squares of the columns that are known already.
@@ -282,7 +282,7 @@ class _Prover:
             if tangent.gap <= self.enough:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
-        if (self.bends[self.alone] > 0).all():
+        if (self.curvatures[self.alone] > 0).all():
             proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
             if proof is None:  # Hessians of points that are not close enough are formed afresh
                 renewed = [descent.refresh() for descent in descents]
@@ -304,7 +304,7 @@ class _Prover:
         rounding: Rounding,
     ) -> Certificate | None:
         pairs = [
-            curvature_basis(self.rows, descent.exact_factor, self.bends[:, t])
+            curvature_basis(self.rows, descent.exact_factor, self.curvatures[:, t])
             for t, descent in zip(targets, descents)
         ]
         nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)

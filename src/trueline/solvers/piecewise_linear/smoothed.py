@@ -106,25 +106,27 @@ class _OneTarget(SmoothFunction):
         problem = iteration.problem
         self.y = problem.target[:, [target]]
         self.loss = SmoothLoss(problem.loss.of_target(target), self.delta)
-        self.bend = np.zeros(iteration.size)
-        self.bend[: len(iteration.kept)] = iteration.bend[iteration.kept, target]
+        self.curvature = np.zeros(iteration.size)
+        self.curvature[: len(iteration.kept)] = iteration.curvature[iteration.kept, target]
 
     @property
     def stiffness(self) -> float:
         """Standardised columns have squares of the sum of the weights."""
-        return self.iteration.problem.total_weight / self.delta + float(self.bend.max(initial=0.0))
+        return self.iteration.problem.total_weight / self.delta + float(
+            self.curvature.max(initial=0.0)
+        )
 
     def value(self, v: Array) -> tuple[float, float]:
         problem = self.iteration.problem
         losses = problem.weigh(self.loss.value(self.y, self._scores(v)))
-        penalty = 0.5 * float(self.bend @ v**2)
+        penalty = 0.5 * float(self.curvature @ v**2)
         return float(losses.sum()) + penalty, float(np.abs(losses).sum()) + penalty
 
     def derivatives(self, v: Array) -> tuple[Array, Array]:
         problem, z = self.iteration.problem, self._scores(v)
         u = problem.weigh(self.loss.gradient(self.y, z))
         curvature = problem.weigh(self.loss.curvature(self.y, z))[:, 0]
-        H, g = np.diag(self.bend), self.bend * v
+        H, g = np.diag(self.curvature), self.curvature * v
         for rows, A in self.iteration.blocks():
             on_ramp = np.flatnonzero(curvature[rows])
             g = g + A.T @ u[rows, 0]
@@ -155,7 +157,7 @@ class _Iteration(Iteration):
         self.kept = np.flatnonzero(np.isfinite(self.scale))
         unit = np.where(np.isfinite(self.scale), 1 / self.scale, 1.0)
         self.design = StandardizedDesign(design, self.mean, unit)
-        self.bend = (
+        self.curvature = (
             np.broadcast_to(problem.penalty.curvature, self._shape()) / self.scale[:, None] ** 2
         )
         self.inverse = self._inverse_gram()
@@ -223,7 +225,7 @@ class _Iteration(Iteration):
     def _inverse_gram(self) -> Array:
         """Of the columns that no penalty holds, and the constant."""
         weights = self.problem.weights
-        self.free = np.flatnonzero(~self.bend.any(axis=1) & np.isfinite(self.scale))
+        self.free = np.flatnonzero(~self.curvature.any(axis=1) & np.isfinite(self.scale))
         p = len(self.free) + self.problem.fit_intercept
         gram = np.zeros((p, p))
         s = np.ones(self.problem.n_samples) if weights is None else weights

@@ -135,7 +135,7 @@ class ColumnDescent:
         """Slopes and curvatures at the present point, and who is in play."""
         loss, y, s = self.loss, self._problem.target, self.s[:, None]
         if self.is_coupled:
-            u, self.curvature = s * loss.gradient(y, self.Z), loss.bending(y, self.Z)
+            u, self.curvature = s * loss.gradient(y, self.Z), loss.hessian_terms(y, self.Z)
         else:
             first, second = loss.derivatives(y, self.Z)
             u, self.curvature = s * first, s * second
@@ -203,9 +203,9 @@ class ColumnDescent:
 
         def slope(t: float) -> tuple[float, float]:
             Z = self.Z + t * change
-            bent = loss.bend(loss.bending(y, Z), change)
+            curved = loss.hessian_product(loss.hessian_terms(y, Z), change)
             at = float((weighted * loss.gradient(y, Z)).sum()) + own + t * across + chord
-            return at, float((weighted * bent).sum()) + across
+            return at, float((weighted * curved).sum()) + across
 
         after = float((s * (loss.value(y, self.Z + change) - loss.value(y, self.Z))).sum())
         rise = after + own + 0.5 * across + chord

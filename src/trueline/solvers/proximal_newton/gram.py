@@ -71,7 +71,7 @@ from trueline.wording import counted
 
 Array = NDArray[np.float64]
 
-# Models are never quite flat: of dependent columns, and where no row bends.
+# Models are never quite flat: of dependent columns, and where no row has curvature.
 _LEAST_MU, _MOST_MU = 1e-8, 1.0
 _CUT, _WHOLE, _SUFFICIENT = 0.3, 0.9, 0.1
 _MODEL = 1e-12
@@ -89,7 +89,7 @@ class ProximalDescent:
 
     Attributes
     ----------
-    v, z, u, bends : arrays of shape (p,), (n,), (n,) and (n,)
+    v, z, u, curvatures : arrays of shape (p,), (n,), (n,) and (n,)
         The point, its scores, and the loss's derivatives, first and second.
     decrease : float
         What the model promises of a further step.
@@ -114,10 +114,10 @@ class ProximalDescent:
     def _evaluate(self, losses: float | None = None) -> None:
         """What the present point says, and the next step; ``losses`` is their sum, if known."""
         rows, loss = self.rows, self.loss
-        self.u, self.bends = derivatives(loss, self.y, self.z)
+        self.u, self.curvatures = derivatives(loss, self.y, self.z)
         weighted = rows.weights * self.u
         self.gradient = rows.total(weighted)
-        H = self.gram.follow(rows.weights * self.bends)
+        H = self.gram.follow(rows.weights * self.curvatures)
         H = H + self.mu * self.gram.whole
         losses = self._losses(self.z) if losses is None else losses
         self.objective = losses + self.penalty(self.v)
@@ -219,7 +219,7 @@ def settled_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
     enough : float
         What may be missing, relative to the slopes: a proof shrinks the multipliers by that much.
     """
-    rows, loss, y, h = descent.rows, descent.loss, descent.y, descent.bends
+    rows, loss, y, h = descent.rows, descent.loss, descent.y, descent.curvatures
     H = descent.gram.matrix
     best, u = descent.u, descent.u
     # Four times the terms of the sums of a proof, which adds stretches of rows pairwise.

@@ -181,7 +181,7 @@ class _CoupledColumns(Model):
         free[-1] = at.fit_intercept
 
         def image(p: Array, scores: Array) -> Array:
-            T = at.s[:, None] * at.loss.bend(at.curvature, scores)
+            T = at.s[:, None] * at.loss.hessian_product(at.curvature, scores)
             out = np.vstack([at.design.rmatvec(T), T.sum(axis=0)]) + quad * p
             return np.where(free, out, 0.0)
 

@@ -155,12 +155,12 @@ def _move(batch: Batch, at: Points, D: Array) -> Array:
     for _ in range(_LOOKS):
         o = open_ones
         with np.errstate(over="ignore", invalid="ignore"):
-            u, bending = part.derivatives(Z + t[o] * q)
+            u, hessian_terms = part.derivatives(Z + t[o] * q)
             slope = part.summed(np.einsum("npk,npk->pk", u, q)) + own[o] + t[o] * across[o]
         if len(o) == len(first):
-            at.U, at.B = u, bending
+            at.U, at.B = u, hessian_terms
         else:
-            at.U[:, o], at.B[:, o] = u, bending
+            at.U[:, o], at.B[:, o] = u, hessian_terms
         share = np.where(slope < 0, _FALLING, _RISING)
         bad = ~(np.abs(slope) <= share * np.abs(first[o])) & (first[o] < 0)
         if not bad.any():
@@ -177,8 +177,8 @@ def _move(batch: Batch, at: Points, D: Array) -> Array:
             open_ones, part, Z, q = o[keep], part.take(some), Z[:, some], q[:, some]
     else:
         t[open_ones] = low[open_ones]  # nothing has risen on the way there
-        u, bending = part.derivatives(Z + t[open_ones] * q)
-        at.U[:, open_ones], at.B[:, open_ones] = u, bending
+        u, hessian_terms = part.derivatives(Z + t[open_ones] * q)
+        at.U[:, open_ones], at.B[:, open_ones] = u, hessian_terms
     at.V, at.Z = at.V + t * D, at.Z + t * Q
     return t
 

@@ -251,15 +251,15 @@ def _evaluate(part: Part, v: Array, z: Array, h: Array, total: Array, facts: Arr
     u, curvature, squares = np.empty(_CHUNK), 0.0, 0.0
     for start in range(0, n, _CHUNK):
         stop = min(start + _CHUNK, n)
-        own, bent, weights = z[start:stop], h[start:stop], part.s[start:stop]
+        own, curved, weights = z[start:stop], h[start:stop], part.s[start:stop]
         own[:] = 0.0
         for j in range(q):
             times, column = v[j], A[j, start:stop]
             for i in range(len(own)):
                 own[i] += times * column[i]
-        derivatives(part.loss, part.y[start:stop], own, weights, u, bent)
+        derivatives(part.loss, part.y[start:stop], own, weights, u, curved)
         for i in range(len(own)):
-            curvature += bent[i]
+            curvature += curved[i]
             squares += u[i] * (u[i] / weights[i])
         for j in range(q):
             sum_j, column = 0.0, A[j, start:stop]

@@ -82,7 +82,7 @@ class Preconditioner(ABC):
         self._norms = np.full((len(batch.strength), 1), np.inf)
 
     @abstractmethod
-    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
+    def renew(self, batch: Batch, hessian_terms: Array, which: Integers) -> None:
         """Form it at the present points of these problems."""
 
     @abstractmethod
@@ -143,8 +143,8 @@ class Preconditioner(ABC):
 class _Diagonal(Preconditioner):
     """The diagonals, of each problem its own, renewed at every point."""
 
-    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
-        h, rows = batch.curvature(bending), batch.rows
+    def renew(self, batch: Batch, hessian_terms: Array, which: Integers) -> None:
+        h, rows = batch.curvature(hessian_terms), batch.rows
         diagonal = np.empty((rows.width + 1, *h.shape[1:]))
         for place in np.ndindex(h.shape[1:]):
             own = np.ascontiguousarray(h[:, *place])
@@ -171,8 +171,8 @@ class _Factors(Preconditioner):
         self._A[:, d:] = 1.0
         self._strength, self._factors = np.nan, list[Factor]()
 
-    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
-        h = batch.curvature(bending).mean(axis=1)
+    def renew(self, batch: Batch, hessian_terms: Array, which: Integers) -> None:
+        h = batch.curvature(hessian_terms).mean(axis=1)
         self._grams = [weighted_gram(self._A, np.ascontiguousarray(own)) for own in h.T]
         self._strength = np.nan
 
@@ -215,8 +215,8 @@ class _LeadingDirections(Preconditioner):
         self._leading[:, :-1] = X @ few - self._middle @ few
         self._own: dict[tuple[int, int], tuple[Factor, Array]] = {}
 
-    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
-        h = batch.curvature(bending)
+    def renew(self, batch: Batch, hessian_terms: Array, which: Integers) -> None:
+        h = batch.curvature(hessian_terms)
         places = list(np.ndindex(h.shape[1:]))
 
         def work(place: tuple[int, ...]) -> tuple[Factor, Array]:
@@ -256,8 +256,8 @@ class _LeadingDirections(Preconditioner):
 class _Coupled(_Factors):
     """One factor for all scores of a row together."""
 
-    def renew(self, batch: Batch, bending: Array, which: Integers) -> None:
-        self._grams = [coupled_hessian(self._A, batch.S.mean(axis=1), bending.mean(axis=1))]
+    def renew(self, batch: Batch, hessian_terms: Array, which: Integers) -> None:
+        self._grams = [coupled_hessian(self._A, batch.S.mean(axis=1), hessian_terms.mean(axis=1))]
         self._strength = np.nan
 
     def apply(self, R: Array, which: Integers) -> Array:

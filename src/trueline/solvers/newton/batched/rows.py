@@ -118,7 +118,7 @@ class Batch:
     def derivatives(self, Z: Array) -> tuple[Array, Array]:
         """Weighted derivatives with respect to the scores, and what second ones are made of."""
         if self.is_coupled:
-            return self.gradient(Z), self._by_row(self.loss.bending, self.Y, Z)
+            return self.gradient(Z), self._by_row(self.loss.hessian_terms, self.Y, Z)
         u, h = self.loss.derivatives(self.Y, Z)
         return self.S[:, :, None] * u, h
 
@@ -126,21 +126,21 @@ class Batch:
         """Weighted derivatives of the losses with respect to the scores."""
         return self.S[:, :, None] * self._by_row(self.loss.gradient, self.Y, Z)
 
-    def curvature(self, bending: Array) -> Array:
+    def curvature(self, hessian_terms: Array) -> Array:
         """Weighted second derivatives; of coupled scores their diagonal."""
-        return self.S[:, :, None] * self.loss.bend_diagonal(bending)
+        return self.S[:, :, None] * self.loss.hessian_diagonal(hessian_terms)
 
-    def intercept_curvature(self, bending: Array) -> Array:
+    def intercept_curvature(self, hessian_terms: Array) -> Array:
         """Second derivatives with respect to the intercepts, regular matrices of shape (p, k, k).
 
         A shift of all coupled scores by the same changes no loss: there something else is added.
         """
-        p, k = bending.shape[1:]
+        p, k = hessian_terms.shape[1:]
         out = np.zeros((p, k, k))
         for c, unit in enumerate(np.eye(k)):
-            change = np.broadcast_to(unit, bending.shape)
-            bent = self._by_row(self.loss.bend, bending, change)
-            out[:, c] = np.einsum("np,npk->pk", self.S, bent)
+            change = np.broadcast_to(unit, hessian_terms.shape)
+            curved = self._by_row(self.loss.curvature, hessian_terms, change)
+            out[:, c] = np.einsum("np,npk->pk", self.S, curved)
         size = np.trace(out, axis1=1, axis2=2)[:, None, None]
         free = np.full((k, k), 1.0 / k) if self.is_coupled else np.zeros((k, k))
         flat = (out[:, range(k), range(k)] <= 0)[:, :, None] * np.eye(k)
@@ -202,15 +202,15 @@ class Batch:
         G[:-1] += self.strength[:, None] * V[:-1]
         return G
 
-    def hessian(self, bending: Array) -> Callable[[Array], Array]:
+    def hessian(self, hessian_terms: Array) -> Callable[[Array], Array]:
         """Products with the Hessians of all problems on shared rows, squares included."""
         strength, S = self.strength[:, None], self.S[:, :, None]
-        H = None if self.is_coupled else self._curved(_flat(S * bending))
+        H = None if self.is_coupled else self._curved(_flat(S * hessian_terms))
 
         def losses(P: Array) -> Array:
             if H is not None:
                 return H(P)
-            return self.totals(S * self._by_row(self.loss.bend, bending, self.scores(P)))
+            return self.totals(S * self._by_row(self.loss.curvature, hessian_terms, self.scores(P)))
 
         def product(P: Array) -> Array:
             out = losses(P)

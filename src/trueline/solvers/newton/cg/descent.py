@@ -15,8 +15,8 @@ The preconditioner is an approximate inverse of the Hessian, target by target:
 from a few rows where d is moderate (R. H. Byrd, G. M. Chin, W. Neveitt, J. Nocedal, "On the use of
 stochastic Hessian information in optimization methods for machine learning", SIAM J. Optim. 21
 (2011) 977-995), else its diagonal. Rows of long data are drawn with probabilities p_i = min(1, c
-h_it) and weigh h_it / p_i, anew for every target: the mean is right, and rows that hardly bend, as
-most do near the minimum, are not read in vain (P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W.
+h_it) and weigh h_it / p_i, anew for every target: the mean is right, and flat rows, which
+most are near the minimum, are not read in vain (P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W.
 Mahoney, "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016)).
 
 Scores of the softmax may all be shifted by the same: where the penalty treats all targets alike the
@@ -62,7 +62,7 @@ class TruncatedDescent:
     def __init__(
         self, rows: Rows, loss: Loss, target: Array, curvatures: Array, V: Array, is_alike: bool
     ) -> None:
-        self.rows, self.loss, self.bends = rows, loss, curvatures
+        self.rows, self.loss, self.curvatures = rows, loss, curvatures
         self.target = rows.arranged(target)
         self.is_alike = is_alike
         self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V
@@ -84,13 +84,13 @@ class TruncatedDescent:
             return np.sum(s[where] * self.loss.value(y[where], Z[where]), keepdims=True)
 
         losses = float(self.rows.over_rows(Z.shape[1], work)[0, 0])
-        self.objective = losses + 0.5 * float((self.bends * self.V**2).sum())
-        self.G = self.rows.total(U) + self.bends * self.V
+        self.objective = losses + 0.5 * float((self.curvatures * self.V**2).sum())
+        self.G = self.rows.total(U) + self.curvatures * self.V
 
     def _renew(self) -> None:
         h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
         self._preconditioner = Preconditioner(
-            self._sample, self.rows, h, self.bends, self.is_alike, not self.V[:-1].any()
+            self._sample, self.rows, h, self.curvatures, self.is_alike, not self.V[:-1].any()
         )
 
     def step(self) -> float:
@@ -102,15 +102,18 @@ class TruncatedDescent:
             return 0.0
         change = self.rows.scores(D)
         s, loss, y = self.rows.weights[:, None], self.loss, self.target
-        own, across = float((self.bends * self.V * D).sum()), float((self.bends * D**2).sum())
+        own, across = (
+            float((self.curvatures * self.V * D).sum()),
+            float((self.curvatures * D**2).sum()),
+        )
 
         def slope(t: float) -> tuple[float, float]:
             def work(where: slice) -> Array:
                 along = change[where]
                 Z, weighted = self.Z[where] + t * along, s[where] * along
-                bent = loss.bend(loss.bending(y[where], Z), along)
+                curved = loss.hessian_product(loss.hessian_terms(y[where], Z), along)
                 return np.array(
-                    [(weighted * loss.gradient(y[where], Z)).sum(), (weighted * bent).sum()]
+                    [(weighted * loss.gradient(y[where], Z)).sum(), (weighted * curved).sum()]
                 )
 
             first, second = self.rows.over_rows(change.shape[1], work)
@@ -137,14 +140,14 @@ class TruncatedDescent:
 
     def _direction(self) -> Array:
         """Conjugate gradients for H D = -G."""
-        product = self.rows.hessian(self.loss, self.loss.bending(self.target, self.Z))
+        product = self.rows.hessian(self.loss, self.loss.hessian_terms(self.target, self.Z))
         if self._preconditioner is None:
             self._renew()
         assert self._preconditioner is not None
         ratio = float(np.linalg.norm(self.G)) / self._first
         enough = max(min(_COARSE, np.sqrt(ratio)), _FINEST) ** 2
         D, count = conjugate_gradients(
-            lambda p: product(p) + self.bends * p,
+            lambda p: product(p) + self.curvatures * p,
             -self.G,
             self._preconditioner.apply,
             most=_MOST_INNER,
@@ -209,11 +212,11 @@ class Sample:
         self._all = some if n <= self._count else None
         self._largest = float((some**2).mean(axis=0).max(initial=0.0))
 
-    def gram(self, h: Array, bend: float) -> Array:
-        """About sum_i h_i [x_i, 1] [x_i, 1]^T, to which at least ``bend`` is going to be added."""
+    def gram(self, h: Array, curvature: float) -> Array:
+        """About sum_i h_i [x_i, 1] [x_i, 1]^T, plus at least ``curvature`` later on."""
         if self._all is not None:
             return weighted_gram(self._all, h)
-        is_single = self._rows.is_large and bend >= _SINGLE * self._largest * float(h.sum())
+        is_single = self._rows.is_large and curvature >= _SINGLE * self._largest * float(h.sum())
         where, weights = drawn_rows(h, self._count, self._order)
         A = self._rows.dense(where, np.float32 if is_single else np.float64)
         A *= np.sqrt(weights).astype(A.dtype)[:, None]
@@ -237,7 +240,7 @@ class Preconditioner:
     rows : Rows
     h : array of shape (n, k)
         s_i h_it.
-    bends : array of shape (d + 1, k)
+    curvatures : array of shape (d + 1, k)
         The penalty's curvatures.
     is_alike : bool
         Whether steps add up to zero over the targets.
@@ -292,7 +295,7 @@ class Preconditioner:
 
 
 def _factor(gram: Array, curvatures: Array) -> Factor:
-    """The factor of gram + diag(bends), and a little more where it needs that."""
+    """The factor of gram + diag(curvatures), and a little more where it needs that."""
     # Dependent columns without a penalty: a trace of one tells them apart.
     trace = gram.diagonal() + curvatures
     gram[np.diag_indices(len(gram))] = trace * (1 + 64 * _EPS) + (trace <= 0)

@@ -94,21 +94,23 @@ class Rows:
             return work(slice(None))
         return fold(run_strands(lambda strand: work(slice(*strand)), strands))
 
-    def hessian(self, loss: Loss, bending: Array) -> Callable[[Array], Array]:
+    def hessian(self, loss: Loss, hessian_terms: Array) -> Callable[[Array], Array]:
         """The Hessian of the losses at a point: it is applied to coefficients."""
-        k, blocks = bending.shape[1], self._blocks_of(bending.shape[1])
+        k, blocks = hessian_terms.shape[1], self._blocks_of(hessian_terms.shape[1])
         if blocks is None:
-            return lambda V: self.total(self.weights[:, None] * loss.bend(bending, self.scores(V)))
+            return lambda V: self.total(
+                self.weights[:, None] * loss.hessian_product(hessian_terms, self.scores(V))
+            )
         X, rows = self._single(blocks), self._block_rows(k)
-        s, at = self.weights.astype(X.dtype), np.asfortranarray(bending, dtype=X.dtype)
+        s, at = self.weights.astype(X.dtype), np.asfortranarray(hessian_terms, dtype=X.dtype)
 
         def product(V: Array) -> Array:
             along, level = np.ascontiguousarray(V[:-1].T, dtype=X.dtype), V[-1].astype(X.dtype)
 
-            def bent(where: slice, block: NDArray[Any]) -> Array:
-                return s[where, None] * loss.bend(at[where], (along @ block.T).T + level)
+            def curved(where: slice, block: NDArray[Any]) -> Array:
+                return s[where, None] * loss.hessian_product(at[where], (along @ block.T).T + level)
 
-            return self._added(X, k, rows, bent)
+            return self._added(X, k, rows, curved)
 
         return product
 

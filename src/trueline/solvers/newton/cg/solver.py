@@ -67,7 +67,7 @@ class NewtonCG(Solver):
 
     name = "newton_cg"
     title = "Newton's method, steps by preconditioned conjugate gradients"
-    needs_loss = frozenset({"bend"})
+    needs_loss = frozenset({"hessian"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
     proof = "tangent or duality"
@@ -154,7 +154,7 @@ class _Iteration(Iteration):
         self._is_watched = is_watched
         self._prover: Prover | None = None
         self._evaluated: tuple[Array, Evaluation] | None = None
-        self._least = float(np.min(descent.bends[:-1], initial=np.inf))
+        self._least = float(np.min(descent.curvatures[:-1], initial=np.inf))
         self._idle, self._best, self._objective = 0, math.inf, descent.objective
         self._proven = math.inf
         self._expose()

@@ -1,4 +1,4 @@
-r"""Newton's method for one target: a convex loss that bends, with a quadratic penalty or none.
+r"""Newton's method for one target: a convex loss with curvature, with a quadratic penalty or none.
 
     minimise over v     P(v) = sum_i s_i l(y_i, a_i.v) + sum_j q_j / 2 v_j^2
 
@@ -11,8 +11,8 @@ at the minimum (the semismooth Newton method; D. Sun, J. Han, SIAM J. Optim. 7 (
 Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regression", BIT 30
 (1990) 682-699).
 
-Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
-is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
+Where too few rows have curvature H is singular; far from the minimum it may promise too much. Then
+mu B is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
 above P and every step helps (where the loss has no largest curvature, that at the start is taken).
 mu rises when steps had to be cut, and falls after whole ones.
 
@@ -26,7 +26,7 @@ which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibsh
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 
-:func:`approach` takes several steps at once along losses that bend less and less (continuation),
+:func:`approach` takes several steps at once along losses of less and less curvature (continuation),
 :func:`best_levels` finds the best intercepts for given coefficients as exactly as double precision
 allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
 """
@@ -184,11 +184,11 @@ class Descent:
         rows = self.rows
         self.u = u
         self.gradient = rows.total(rows.weights * u) + self.quad * self.v
-        self._bends = rows.weights * curvatures
+        self._curvatures = rows.weights * curvatures
         # No step promises more than the penalty and the curvature in the intercept allow: where
         # that is little, nobody is going to ask for the Hessian.
         held = self.quad.copy()
-        held[len(rows.kept) :] = self._bends.sum()
+        held[len(rows.kept) :] = self._curvatures.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
         self.most = 0.5 * float(most)
@@ -198,7 +198,7 @@ class Descent:
 
     def _model(self) -> None:
         """The Hessian, and the step that it suggests."""
-        self._hessian = self.gram.follow(self._bends) + np.diag(self.quad)
+        self._hessian = self.gram.follow(self._curvatures) + np.diag(self.quad)
         while True:
             H = self._hessian
             if self.mu:
@@ -214,7 +214,7 @@ class Descent:
 
     def refresh(self) -> bool:
         """Form the Hessian of this very point; False if it is there already."""
-        if self._is_known and np.array_equal(self.gram.h, self._bends):
+        if self._is_known and np.array_equal(self.gram.h, self._curvatures):
             return False
         self._model()
         return True
@@ -338,7 +338,7 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
     return best
 
 
-# Fewer rows that bend than this for each coefficient: the loss is approached by eased ones.
+# Fewer rows with curvature than this for each coefficient: smoothed losses approach the loss.
 _BENDING_EACH, _MOST_STAGES, _FALL, _EASED_DECREASE = 2, 60, 0.2, 1e-14
 _MOST_STEPS = 30
 
@@ -371,7 +371,7 @@ def approach(descent: Steps, loss: Loss) -> int:
     Returns how many smoothed losses were minimised.
     """
     p = descent.rows.count
-    if not loss.kinks:  # such a loss bends everywhere
+    if not loss.kinks:  # such a loss has curvature everywhere
         return 0
     if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
         return 0
@@ -422,8 +422,8 @@ def best_levels(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
     for _ in range(_STEPS):
         if np.abs(slope).max() <= 4 * _EPS * float((s @ np.abs(u)).max()):
             break
-        bending = loss.bending(target, Z + shift)
-        H = np.stack([s @ loss.bend(bending, unit[None, :]) for unit in units])
+        hessian_terms = loss.hessian_terms(target, Z + shift)
+        H = np.stack([s @ loss.hessian_product(hessian_terms, unit[None, :]) for unit in units])
         ahead = shift - np.linalg.lstsq(H, slope, rcond=1e-12)[0]
         u = loss.gradient(target, Z + ahead)
         after = s @ u
@@ -466,6 +466,6 @@ def better_by_curvature(
         pairs.append(curvature_basis(rows, Factor(H), curvatures[:, t]))
     nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
     spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
-    bent = np.stack(curved, axis=1)
-    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, spread, bent)
+    curved_rows = np.stack(curved, axis=1)
+    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, spread, curved_rows)
     return proof if proof is not None and proof.gap < found.gap else found

@@ -58,7 +58,7 @@ class Program:
 
     @property
     def is_linear(self) -> bool:
-        """Whether nothing bends between the kinks."""
+        """Whether there is no curvature between the kinks."""
         return not self.quad.any()
 
     @property
@@ -185,20 +185,20 @@ def step_length(
     c: Array,
     gamma: float,
     line: float,
-    bend: float,
+    curvature: float,
     first: float,
 ) -> float:
     """Where the function of rounded kinks stops falling along a direction, roughly.
 
-    Its slope line + t bend + sum_e pi_e moved_e only rises. Zero if it does not fall at first, or
-    without end.
+    Its slope line + t curvature + sum_e pi_e moved_e only rises. Zero if it does not fall at
+    first, or without end.
 
     Parameters
     ----------
     share, offset, moved, c : arrays
         Of the kinks: as in the program, at the start, and how the offsets change with t.
     gamma : float
-    line, bend : float
+    line, curvature : float
         What everything but the kinks adds to the slope.
     first : float
         The slope at t = 0.
@@ -206,18 +206,18 @@ def step_length(
     if not first < 0:
         return 0.0
     low, low_slope, high = 0.0, first, 1.0
-    high_slope = line + bend + _slope_along(share, offset, moved, c, gamma, high)
+    high_slope = line + curvature + _slope_along(share, offset, moved, c, gamma, high)
     while high_slope < _FLAT * first:
         if high > _FARTHEST:
             return 0.0
         low, low_slope, high = high, high_slope, 2 * high
-        high_slope = line + high * bend + _slope_along(share, offset, moved, c, gamma, high)
+        high_slope = line + high * curvature + _slope_along(share, offset, moved, c, gamma, high)
     for _ in range(_TRIALS):
         if high_slope <= -_FLAT * first:
             return high
         middle = low + (high - low) * low_slope / (low_slope - high_slope)
         middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        value = line + middle * bend + _slope_along(share, offset, moved, c, gamma, middle)
+        value = line + middle * curvature + _slope_along(share, offset, moved, c, gamma, middle)
         if abs(value) <= -_FLAT * first:
             return middle
         if value < 0:

@@ -209,7 +209,7 @@ class _Found:
 
 
 def is_for_levels(problem: Problem) -> bool:
-    """Whether rows are sparse and many, their losses have one kink, and all coefficients bend."""
+    """Whether rows are sparse and many, with one kink, and all coefficients have squares."""
     n, d = problem.design.shape
     return (
         isinstance(problem.design, SparseDesign)
@@ -340,7 +340,7 @@ class Smoothed:
             if float(np.abs(slope).max(initial=0.0)) <= enough:
                 return True
             H = program.gram(rise)
-            # Where nothing bends any step would do: the search finds its length.
+            # Without curvature any step would do: the search finds its length.
             curvatures = H.diagonal()
             flat = 1e-6 * max(float(curvatures.max()), steepest / self.gamma)
             if curvatures.min() < flat:
