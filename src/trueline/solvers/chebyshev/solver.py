@@ -353,7 +353,6 @@ class MaximumProgram(Solver):
     needs_loss = frozenset({"maximum"})
     needs_penalty = frozenset({"none"})
     is_direct = True
-    is_textbook = True
     proof = "maximum error"
 
     def cost(self, facts: Facts) -> Cost:
