@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse as sp
 import sklearn.linear_model
 from online_reference import direct, perceptron
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import trueline as tl
 from trueline import KernelPerceptron, Perceptron, separability
 from trueline.online.passes import Order
 
@@ -345,3 +347,24 @@ def test_a_trace_from_given_weights():
     # (0, 0) scores 2, a mistake: the intercept goes down by one.
     assert model.trace_.coef[1].tolist() == [5.0, -1.0]
     assert model.trace_.intercept[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tl.LogisticRegression(),
+        tl.LinearSVC(),
+        tl.RidgeClassifier(),
+        tl.RidgeClassifierCV(),
+        tl.LeastSquaresClassifier(),
+    ],
+    ids=repr,
+)
+def test_every_classifier_has_a_side_for_a_score_of_zero(model):
+    """On XOR all of them end at zero coefficients, where every score is a tie."""
+    X, y = np.array([[-1.0, -1], [-1, 1], [1, -1], [1, 1]]), np.array(["no", "yes", "yes", "no"])
+    for side, label in ((0, "no"), (-1, "no"), (1, "yes")):
+        fitted = clone(model).set_params(sign_of_zero=side).fit(X, y)
+        np.testing.assert_array_equal(fitted.decision_function(X), 0.0)
+        assert set(fitted.predict(X)) == {label}
+        assert fitted.verify(X, y)

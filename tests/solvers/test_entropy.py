@@ -153,7 +153,7 @@ def test_only_logistic_losses_of_sparse_rows_with_one_strength_are_swept(
 
 @pytest.mark.grid(2)
 @pytest.mark.parametrize("margin", [-800.0, -3.0, 0.0, 0.5, 40.0, 800.0])
-@pytest.mark.parametrize("hessian", [0.0, 1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("curvature", [0.0, 1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("q", [1e-12, 0.2, 1 - 1e-12])
 def test_the_best_place_of_one_variable(margin, curvature, q):
     t = best_logit(margin, q, curvature, np.log(q / (1 - q)))

@@ -19,6 +19,7 @@ from trueline.estimators.shared.classifier import (
     LinearClassifierBase,
     SignedTargets,
     SparseCoefficients,
+    TieRule,
     chosen_by_scores,
     class_signs,
     signed_targets,
@@ -35,7 +36,7 @@ from trueline.solvers.base import Options
 Array = NDArray[np.float64]
 
 
-class SignRegressionClassifier(ClassifierMixin, Host):
+class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
     """A classifier whose scores are a regression on -1 and +1, one target per class."""
 
     class_weight: Any
@@ -118,7 +119,7 @@ class SignRegressionClassifier(ClassifierMixin, Host):
         scores = self.decision_function(X)
         if self._is_multilabel:
             return (scores > 0).astype(np.int64)
-        best = chosen_by_scores(scores)
+        best = chosen_by_scores(scores, self.sign_of_zero)
         return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:

@@ -14,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks, watch
 from trueline.estimators.shared.classifier import (
+    TieRule,
+    chosen_by_scores,
     encode_declared,
     encode_labels,
     signs_of,
@@ -50,7 +52,7 @@ _MOST_NUMBERS = 50_000_000
 
 
 @parameters()
-class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
+class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
     r"""The halfspace with the fewest training errors: the best of all, proven.
 
     Minimises over w and b::
@@ -319,7 +321,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         y : array of shape (n,)
         """
         scores = self.decision_function(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int)])
+        return np.asarray(self.classes_[chosen_by_scores(scores, self.sign_of_zero)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

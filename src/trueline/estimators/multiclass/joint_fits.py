@@ -272,6 +272,7 @@ def _part(
             part.feature_names_in_ = regression.feature_names_in_
     # A classifier keeps its intercept as an array, a regression of one target does not.
     part._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
+    part._total_weight = problem.total_weight
     return part
 
 

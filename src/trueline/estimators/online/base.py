@@ -18,6 +18,7 @@ from trueline.estimators.online.partial_fit import SingleRows
 from trueline.estimators.online.proof import OnlineProof
 from trueline.estimators.shared.classifier import (
     SparseCoefficients,
+    TieRule,
     chosen_by_scores,
     encode_declared,
     encode_labels,
@@ -63,6 +64,7 @@ class Outcome(NamedTuple):
 
 
 class OnlineClassifier(
+    TieRule,
     SingleRows,
     OnlineProof,
     Certified,
@@ -93,7 +95,6 @@ class OnlineClassifier(
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
-    sign_of_zero: int = 0
     trace: bool = False
 
     @property

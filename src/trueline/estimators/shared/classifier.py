@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from trueline.estimators.shared.base import Host, build_problem
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import (
     are_labels,
     checked_rows,
@@ -260,7 +261,22 @@ class SparseCoefficients:
 _NEVER = 60.0
 
 
-class LinearClassifierBase(ClassifierMixin, Host):
+@parameters()
+class TieRule:
+    """Which side a score of zero is on.
+
+    Parameters
+    ----------
+    sign_of_zero : {-1, 0, 1}, default=0
+        With 1, ``predict`` says ``classes_[1]`` where the score of two classes is zero; otherwise
+        ``classes_[0]``, as scikit-learn does.
+    """
+
+    _: KW_ONLY
+    sign_of_zero: int = given(0, "int [-1, 1]")
+
+
+class LinearClassifierBase(TieRule, ClassifierMixin, Host):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
     coef_: Any
@@ -455,5 +471,5 @@ class LinearClassifierBase(ClassifierMixin, Host):
         -------
         y : array of shape (n,)
         """
-        codes = chosen_by_scores(self.decision_function(X))
+        codes = chosen_by_scores(self.decision_function(X), self.sign_of_zero)
         return self.classes_[codes]

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     Hidden,
     Interval,
@@ -166,6 +167,10 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
             inherited.update(getattr(base, "_parameters_given", {}))
         known = {name: one for name, one in inherited.items() if name not in without}
         known.update(_declared(cls))
+        # What classes beside the estimators bring along comes last.
+        others = (base for base in cls.__mro__ if not issubclass(base, BaseEstimator))
+        beside = [vars(base).get("_parameters_given", {}) for base in others]
+        known |= {name: known.pop(name) for own in beside for name in own if name in known}
         cls._parameters_given = known
         cls.__doc__ = _completed(cls, known.keys())
         cls._parameter_constraints = {name: one.allowed for name, one in known.items()}

@@ -139,7 +139,7 @@ class Batch:
         out = np.zeros((p, k, k))
         for c, unit in enumerate(np.eye(k)):
             change = np.broadcast_to(unit, hessian_terms.shape)
-            curved = self._by_row(self.loss.curvature, hessian_terms, change)
+            curved = self._by_row(self.loss.hessian_product, hessian_terms, change)
             out[:, c] = np.einsum("np,npk->pk", self.S, curved)
         size = np.trace(out, axis1=1, axis2=2)[:, None, None]
         free = np.full((k, k), 1.0 / k) if self.is_coupled else np.zeros((k, k))
@@ -210,7 +210,8 @@ class Batch:
         def losses(P: Array) -> Array:
             if H is not None:
                 return H(P)
-            return self.totals(S * self._by_row(self.loss.curvature, hessian_terms, self.scores(P)))
+            product = self._by_row(self.loss.hessian_product, hessian_terms, self.scores(P))
+            return self.totals(S * product)
 
         def product(P: Array) -> Array:
             out = losses(P)
