@@ -357,6 +357,7 @@ def test_a_trace_from_given_weights():
         tl.RidgeClassifier(),
         tl.RidgeClassifierCV(),
         tl.LeastSquaresClassifier(),
+        tl.SVC(kernel="linear"),
     ],
     ids=repr,
 )

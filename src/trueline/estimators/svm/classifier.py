@@ -39,7 +39,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.classifier import check_labels
+from trueline.estimators.shared.classifier import TieRule, check_labels, chosen_by_scores
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
 from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
@@ -174,7 +174,7 @@ def _offers_probabilities(machine: Any) -> bool:
 
 
 @parameters()
-class PairwiseClassifier(ClassifierMixin, Host):
+class PairwiseClassifier(TieRule, ClassifierMixin, Host):
     """One machine per pair of classes.
 
     Parameters
@@ -403,7 +403,7 @@ class PairwiseClassifier(ClassifierMixin, Host):
         """The class that the scores of the pairs decide for."""
         k = len(self.classes_)
         if k == 2:
-            return (scores[:, 0] > 0).astype(np.intp)
+            return chosen_by_scores(scores[:, 0], self.sign_of_zero)
         if self.break_ties and self.decision_function_shape == "ovr":
             return _ovr_decision_function(scores < 0, -scores, k).argmax(axis=1)
         return votes(scores, k).argmax(axis=1)
