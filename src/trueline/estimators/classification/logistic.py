@@ -21,7 +21,11 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_firth
 from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
-from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
+from trueline.estimators.shared.classifier import (
+    LinearClassifierBase,
+    SparseCoefficients,
+    TieRule,
+)
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn, StartsAnywhere
 from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
@@ -192,6 +196,7 @@ class LogisticRegression(
     ConstantColumn,
     SparseCoefficients,
     LinearClassifierBase,
+    TieRule,
     LinearEstimator,
 ):
     """Logistic regression, of two classes or more (softmax), proven optimal.

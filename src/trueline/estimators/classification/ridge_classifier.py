@@ -342,7 +342,7 @@ class _AsLabels(ClassifierMixin, BaseEstimator):
 
 
 @parameters()
-class LeastSquaresClassifier(SparseCoefficients, LinearClassifierBase, LinearEstimator):
+class LeastSquaresClassifier(SparseCoefficients, LinearClassifierBase, TieRule, LinearEstimator):
     r"""Least squares on the labels -1 and +1; the sign of the fit is the class.
 
     Minimises over w and b::

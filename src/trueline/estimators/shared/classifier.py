@@ -276,7 +276,7 @@ class TieRule:
     sign_of_zero: int = given(0, "int [-1, 1]")
 
 
-class LinearClassifierBase(TieRule, ClassifierMixin, Host):
+class LinearClassifierBase(ClassifierMixin, Host):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
     coef_: Any
@@ -286,6 +286,7 @@ class LinearClassifierBase(TieRule, ClassifierMixin, Host):
     _strength_in_sum = "1/C"
     class_weight: Any
     fit_intercept: bool
+    sign_of_zero: int
 
     @abstractmethod
     def _loss(self, n_scores: int) -> Loss:

@@ -16,6 +16,7 @@ from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.classifier import (
     LinearClassifierBase,
     SparseCoefficients,
+    TieRule,
     encode_declared,
 )
 from trueline.estimators.shared.columns import ConstantColumn, require_price
@@ -41,7 +42,7 @@ Codes = NDArray[np.intp]
 
 
 @parameters()
-class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, LinearEstimator):
+class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, TieRule, LinearEstimator):
     r"""Linear support vector classification: errors and narrow margins cost.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
