@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueline import ElasticNet, Lasso, LogisticRegression, PoissonRegressor, QuantileRegressor
+from trueline import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+)
 
 
 def test_absolute_values_alone_may_hold_coefficients_better_than_squares():
@@ -69,3 +76,20 @@ def test_columns_whose_squares_vanish_give_no_answer_in_silence(size):
     y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=15)
     with pytest.raises(ValueError, match="power of ten"):
         Lasso(alpha=0.1 * size).fit(X * size, y)
+
+
+def test_coefficients_at_a_bound_leave_the_checker_its_own_rounding():
+    """There the gap is linear in the rounding of the gradient, and so is what is claimed."""
+    X = np.array(
+        [
+            [-0.10260281711816788, 0.4490271210670471, 1.068650484085083],
+            [-0.023427613079547882, -0.9778615832328796, 1.8565187454223633],
+            [-0.751338005065918, 0.14588645100593567, -1.4140937328338623],
+            [0.9177119731903076, 1.397464394569397, 0.882390022277832],
+        ],
+        dtype=np.float32,
+    )
+    y = np.float32([0.5389317274, -1.4365712404, 1.4884815216, 1.7642606497])
+    model = LinearRegression(positive=True).fit(X, y)
+    assert model.certificate_.relative_gap < 1e-12
+    assert model.verify(X, y)

@@ -225,7 +225,9 @@ def certify_quadratic(
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
     if floor is None:
-        floor = 1e-20 if evidence.is_global or not evidence.left_out else 1e-13
+        # Quadratic in rounding, unless bounds or dependent columns make it linear.
+        is_sharp = not nonnegative and (evidence.is_global or not evidence.left_out)
+        floor = 1e-20 if is_sharp else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     if evidence.left_out:
