@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse as sp
 from sklearn.base import clone
 
 import trueline
@@ -212,6 +213,7 @@ def test_missing_values_infinities_and_words_are_named(tmp_path):
         (X, {"columns": ["x7"]}, "has no column 'x7'. It has: x0, x1"),
         (X[0], {}, r"array of shape \(n, d\) is needed"),
         (lambda: [X], {}, "must give DataFrames"),
+        (sp.csr_array(X), {}, "give it to fit as it is"),
     ],
 )
 def test_sources_that_are_none(source, given, message):
@@ -223,6 +225,13 @@ def test_columns_in_another_order_are_not_predicted(folder):
     model = Ridge().fit(trueline.open(folder, target="y", columns=FEATURES))
     with pytest.raises(ValueError, match="feature names should match .* columns=\\['a', 'b', 'c'"):
         model.predict(trueline.open(folder, columns=FEATURES[::-1]))
+
+
+@pytest.mark.parametrize("model", [trueline.SVC(), trueline.LassoCV(), trueline.Perceptron()])
+def test_models_that_need_their_rows_in_memory_say_so(model):
+    rows = trueline.open(X[:50], target=TABLE["count"][:50])
+    with pytest.raises(TypeError, match="needs its rows in memory: give it rows.toarray"):
+        model.fit(rows, rows.target)
 
 
 def test_a_target_is_asked_for():

@@ -9,6 +9,7 @@ from queue import Queue
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.design.base import Design
@@ -220,6 +221,8 @@ def _source_of(source: Any, target: Any, weight: Any) -> tuple[Source, str | Non
         return Files(source), target, weight
     if callable(source):
         return Factory(source), target, weight
+    if sp.issparse(source):
+        raise TableError("A sparse matrix is in memory already: give it to fit as it is, with y.")
     X = source if hasattr(source, "shape") else np.asarray(source)
     if len(X.shape) != 2:
         raise TableError(f"An array of shape (n, d) is needed, got {X.shape}.")

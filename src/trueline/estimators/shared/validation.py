@@ -40,6 +40,11 @@ def _validated_batches(
     estimator: Any, X: Batches, y: Any, reset: bool = True, multi_output: bool = False, **_: Any
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
+    if not hasattr(type(estimator).fit, "takes_batches"):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
+            "rows.target. Linear models with one strength of the penalty read batches."
+        )
     validation._check_n_features(estimator, X, reset=reset)
     if reset:
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
@@ -80,6 +85,7 @@ def takes_batches(fit: Any) -> Any:
             return fit(**{**named, "y": own[1], "sample_weight": own[2]})
         return fit(self, X, *given, **named)
 
+    with_batches.takes_batches = True  # type: ignore[attr-defined]
     return with_batches
 
 
