@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
+from trueline import LinearRegressor
 from trueline.checks import LOSS_LAWS
 from trueline.checks.losses import LossPoints
 from trueline.losses import (
@@ -74,3 +77,15 @@ def test_what_cannot_be_smoothed_is_refused():
     for mu in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match="positive finite"):
             LogSumExp(mu)
+
+
+@pytest.mark.parametrize("penalty", [None, "l2", "l1"])
+@pytest.mark.parametrize("base", [Absolute(), Quantile(0.8)], ids=repr)
+def test_fits_of_smoothed_losses_are_proven(base, penalty):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + rng.standard_t(2, 80)
+    model = LinearRegressor(loss=Smoothed(base, 0.3), penalty=penalty, alpha=0.1).fit(X, y)
+    assert model.verify(X, y)
+    other = LinearRegressor(loss=Smoothed(base, 0.31), penalty=penalty, alpha=0.1).fit(X, y)
+    assert not replace(model.certificate_, loss=other.certificate_.loss).verify(X, y)

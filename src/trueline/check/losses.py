@@ -487,6 +487,19 @@ class _Foreign(Loss):
 _LISTS = (tuple, list, np.ndarray)
 _POSITIVE, _WIDTH = Field(low=5e-324, high=1e300), Field(low=0.0, high=1e300)
 _SHARE, _POWER = Field(low=5e-324, high=np.nextafter(1.0, 0.0)), Field(low=-1e6, high=1e6)
+
+
+def _smoothed(base: Any, mu: float) -> _Pieces:
+    """A loss of one kink at zero, where the slope rises from a to b: it is t / mu between them."""
+    given = parameters(base)
+    if given["name"] not in ("absolute", "quantile") or isinstance(given.get("q"), _LISTS):
+        raise Refused(f"the smoothed {given['name']!r} loss is not known")
+    own = {"q": _SHARE} if given["name"] == "quantile" else {}
+    q = read(given, own, {}, {})
+    a, b = (-q.q, 1.0 - q.q) if own else (-1.0, 1.0)
+    return _Pieces((mu * a, a, 0.0, 0.0), (mu * b, 0.0, 1.0 / mu, 0.0), (np.inf, b, 0.0, 0.0))
+
+
 #: What each loss is, and its parameters; q and positive may be one number for each target.
 _LOSSES: dict[str, tuple[Callable[..., Loss], dict[str, Field]]] = {
     "squared": (lambda: _Pieces(*_SQUARE), {}),
@@ -504,6 +517,7 @@ _LOSSES: dict[str, tuple[Callable[..., Loss], dict[str, Field]]] = {
     "poisson": (lambda: _Deviance(1.0), {}),
     "gamma": (lambda: _Deviance(2.0), {}),
     "tweedie": (_Deviance, {"power": Field(low=1.0, high=2.0)}),
+    "smoothed": (_smoothed, {"base": Field(kind="any"), "mu": _POSITIVE}),
     "deviance": (_Deviance, {"power": _POWER, "link": Field(kind="text")}),
 }
 
