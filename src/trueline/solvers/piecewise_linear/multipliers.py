@@ -6,10 +6,13 @@ the dual point of the proof.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_dual
+from trueline.design import DenseDesign
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -24,14 +27,15 @@ Array = NDArray[np.float64]
 _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
-# The gap, relative to the objective: of the first rounds, of the last, and of an answer.
-_FIRST, _LAST, _CLOSE = 1e-8, 1e-13, 1e-9
+# The gap, relative to the objective, beyond which rounds go on only while they help; of an answer.
+_GOAL, _CLOSE = 1e-13, 1e-9
 
 
 class Multipliers(Solver):
     """The proximal method of multipliers, target by target."""
 
     name = "multipliers"
+    shows_nonfinite = True
     title = "method of multipliers, Newton's steps on the rows at their kinks"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"quadratic"})
@@ -58,7 +62,7 @@ class Multipliers(Solver):
         require_ordinary(problem)
         rows = np.ascontiguousarray(problem.design.toarray().T, dtype=np.float64)
         targets = list(range(problem.n_targets))
-        solver = _Targets(problem, rows)
+        solver = _Targets(replace(problem, design=DenseDesign(rows.T)), rows)
         if rows.size * len(targets) * _STEPS >= _STRANDS_WORK:
             run_strands(solver.solve, targets)
         else:
@@ -77,6 +81,9 @@ class _Targets:
         strengths = np.broadcast_to(problem.penalty.curvature, (q, k))
         self.strengths = np.ascontiguousarray(strengths.T)
         self.s = np.ones(n) if problem.weights is None else problem.weights
+        squares = np.einsum("ji,ji->j", rows, rows)
+        if not (np.isfinite(squares) & ((squares > 1e-200) | (squares == 0))).all():
+            raise FloatingPointError("the squares of the data are not finite, or vanish")
         sizes = np.sqrt((rows**2) @ self.s / self.s.sum())
         self.scale = 1.0 / np.where(sizes > 0, sizes, 1.0)
         self.V, self.U, self.Z = np.zeros((k, q)), np.empty((k, n)), np.zeros((k, n))
@@ -94,11 +101,11 @@ class _Targets:
         ramps = Ramps(self.rows, first, jumps, places, share, a, self.scale)
         gamma = FIRST_RAMP * float(np.abs(places).mean()) or 1.0
         size = float(s @ loss.value(y, z))
-        for part in (_FIRST, _LAST):
-            steps, gap, gamma = minimise(ramps, v, z, u, gamma, part * size)
+        for _ in range(2):  # the size of the objective shows in the end
+            steps, gap, gamma = minimise(ramps, v, z, u, gamma, _GOAL * size)
             self.steps[number] += steps
             size = float(s @ loss.value(y, z) + 0.5 * (a * v) @ v)
-            if gap <= _LAST * size:
+            if gap <= _GOAL * size:
                 break
         u /= s
         self.on_kinks[number] = np.flatnonzero(((share > 0) & (share < 1)).any(axis=0))

@@ -42,6 +42,8 @@ FIRST_RAMP, _SHORTER = 3.0, 0.3
 _ENOUGH = 0.3
 # Rounds, steps of each, and rounds that do not halve the gap: rounding.
 _MOST_ROUNDS, _MOST_STEPS, _IDLE = 40, 30, 4
+# The last rounds: how much shorter their ramps are, how many there are, and their steps.
+_SHORTEST, _LAST_ROUNDS, _LAST_STEPS = 1e-3, 2, 3
 # A step is good that leaves this share of the slope.
 _LEFT, _TRIALS = 0.25, 20
 
@@ -240,7 +242,7 @@ def _minimise_whole(*arguments: Any) -> tuple[int, float, float]:
 def minimise(
     ramps: Ramps, v: Array, z: Array, u: Array, gamma: float, goal: float
 ) -> tuple[int, float, float]:
-    """Rounds from v until the gap is as small as ``goal``: steps, the gap, and the last gamma.
+    """Rounds from v until the gap is below ``goal``, and an exact one: steps, gap, last gamma.
 
     In the end v are the coefficients, z the scores and u the slopes of the rows, from multipliers.
     """
@@ -248,15 +250,14 @@ def minimise(
     H, g, step = np.empty((q, q + 3)), np.empty(q), np.empty(q)
     h, dz, room, curvatures = np.empty(n), np.empty(n), np.empty(q * n), np.empty(n)
     steps, gap, best, idle = 0, np.inf, np.inf, 0
+    enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
         _scores(ramps.A, v, z)
-        for _ in range(_MOST_STEPS):
+        for _ in range(most):
             excess = _slopes(ramps, z, gamma, u, h)
             left = _total(ramps, u, v, g)
             gap = excess + left
-            if not gap > goal:
-                return steps, gap, gamma
-            if left <= _ENOUGH * excess:
+            if left <= enough * excess:
                 break
             m = _count(h)
             some = room[: q * m].reshape((q, m))
@@ -277,8 +278,12 @@ def minimise(
             steps += 1
         idle = 0 if gap <= 0.5 * best else idle + 1
         best = min(best, gap)
-        if idle > _IDLE:
+        if last == 0 or idle > _IDLE:
             break
         _move_centres(ramps, z, gamma)
-        gamma *= _SHORTER
+        if gap > goal and last < 0:
+            gamma *= _SHORTER
+        elif last < 0:  # twice more, with ramps so short that the answer is exact
+            gamma, enough, most, last = gamma * _SHORTEST, 0.0, _LAST_STEPS, _LAST_ROUNDS
+        last -= last > 0
     return steps, gap, gamma

@@ -213,7 +213,7 @@ def _factor_whole(H: Array, q: int) -> float:
     return least
 
 
-@kernel(whole=_factor_whole)
+@kernel(reassociate=True, whole=_factor_whole)
 def factor(H: Array, q: int) -> float:
     """Overwrite the lower triangle by its Cholesky factor; the least pivot over its diagonal."""
     least = 1.0
@@ -239,7 +239,7 @@ def _solve_whole(L: Array, scale: Array, g: Array, step: Array) -> None:
     step[:] = lapack.dpotrs(L[:, :q], -g * scale, lower=1)[0] * scale
 
 
-@kernel(whole=_solve_whole)
+@kernel(reassociate=True, whole=_solve_whole)
 def solve_factored(L: Array, scale: Array, g: Array, step: Array) -> None:
     """The step -H^-1 g, from the factor of the scaled H."""
     q = len(g)
