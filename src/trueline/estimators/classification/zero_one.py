@@ -32,7 +32,7 @@ from trueline.estimators.shared.validation import (
 from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Candidate, Plan
 from trueline.separation.zero_one import Found, Task, local_search, state
-from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, make_ready, search
+from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, search
 from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
@@ -157,7 +157,6 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
         self : object
         """
         self._check_parameters()
-        make_ready()
         began = time.perf_counter()
         if is_plain(X, y) and y.ndim == 1 and type(X) is np.ndarray and np.isfinite(X).all():
             keep_columns_of(self, X)
