@@ -84,8 +84,8 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
         the hyperplane that HiGHS finds for the mixed integer program. Its bound is only reported.
     time_limit : float or None, default=10.0
         Seconds; the gap that is then left is in the certificate.
-    verbose : bool, default=False
-        Show the progress of the search.
+    verbose : bool or None, default=None
+        Whether to show the progress of the search; None: on a terminal, after three seconds.
 
     Attributes
     ----------
@@ -130,12 +130,12 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
     class_weight: Any = given(None, "class_weight")
     solver: str = given("auto", one_of("auto", *_TITLES))
     time_limit: float | None = given(10.0, "[0, inf)", None)
-    verbose: bool = False
+    verbose: bool | None = given(None, "boolean", None)
 
     @property
-    def progress(self) -> bool:
+    def progress(self) -> bool | None:
         """Whether a progress bar is shown (see ``verbose``)."""
-        return bool(self.verbose)
+        return self.verbose
 
     # --- fitting --------------------------------------------------------------------------------
 
