@@ -426,8 +426,8 @@ class RestrictedBlocks:
         if not len(columns):
             return
         G = self._part_of(columns)
-        before = self._W[:, columns]
-        W, Q, linear = before.copy(), self._Q[:, columns], self._linear[blocks]
+        before, Q = (A.take(columns, axis=1) for A in (self._W, self._Q))
+        W, linear = before.copy(), self._linear[blocks]
         descend(G, start, linear, self._ridge, W, Q, _SWEEPS)
         self.sweeps += _SWEEPS
         norms = block_norms(W, start)
