@@ -48,7 +48,8 @@ def block_norms(V: Array, start: Integers) -> Array:
     squares = np.einsum("tj,tj->j", V, V)
     if len(start) <= len(squares):
         squares = np.add.reduceat(squares, start[:-1])
-    return np.asarray(np.sqrt(squares))
+    norms: Array = np.sqrt(squares)
+    return norms
 
 
 @kernel
