@@ -193,6 +193,7 @@ class Compiler:
         function = kernel.py_func
         dispatcher = numba.njit(
             nogil=True,
+            no_cfunc_wrapper=True,  # nobody calls kernels from C; it costs a tenth of compiling
             error_model="numpy",
             fastmath={"reassoc", "contract"} if reassociate else False,
         )(function)
