@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -39,8 +40,6 @@ class Batches(StackedDesign, Readable):
         Of the features.
     target : array of shape (n,), or None
     weights : array of shape (n,), or None
-    passes : int
-        How often the features were read to the end.
 
     Examples
     --------
@@ -56,7 +55,8 @@ class Batches(StackedDesign, Readable):
     def __init__(
         self, source: Source, columns: list[str], target: str | None, weight: str | None, rows: int
     ) -> None:
-        self._source, self._rows, self.columns, self.passes = source, rows, columns, 0
+        self._source, self._rows, self.columns = source, rows, columns
+        self._done = [0]  # passes, shared with views of some columns
         more = [name for name in (target, weight) if name is not None]
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
@@ -65,6 +65,11 @@ class Batches(StackedDesign, Readable):
         kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((int(self._starts[-1]), len(columns)), kind)
         self._is_checked = False
+
+    @property
+    def passes(self) -> int:
+        """How often features were read to the end."""
+        return self._done[0]
 
     def _first_pass(
         self, names: list[str], target: str | None, weight: str | None
@@ -88,6 +93,13 @@ class Batches(StackedDesign, Readable):
             sizes,
         )
 
+    def of_columns(self, columns: NDArray[np.intp]) -> Batches:
+        """Only these columns are read."""
+        own = copy(self)
+        own.columns = [self.columns[j] for j in columns]
+        StackedDesign.__init__(own, (self.shape[0], len(columns)), self.dtype)
+        return own
+
     def parts(self) -> Iterator[tuple[slice, Design]]:
         count = 0
         for count, batch in enumerate(_read_ahead(self._blocks), 1):
@@ -96,7 +108,8 @@ class Batches(StackedDesign, Readable):
             yield slice(int(self._starts[count - 1]), int(self._starts[count])), DenseDesign(batch)
         else:
             if count == len(self._starts) - 1:
-                self.passes, self._is_checked = self.passes + 1, True
+                self._done[0] += 1
+                self._is_checked = True
                 return
         raise TableError(
             f"{self._source.name} has other rows than when it was opened: open it again."

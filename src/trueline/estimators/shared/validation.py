@@ -80,9 +80,17 @@ def takes_batches(fit: Any) -> Any:
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if isinstance(X, Batches):
-            named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
-            own = unpacked(X, named.get("y"), named.get("sample_weight"))
-            return fit(**{**named, "y": own[1], "sample_weight": own[2]})
+            signature = inspect.signature(fit)
+            named = signature.bind_partial(self, X, *given, **named).arguments
+            _, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
+            if "sample_weight" in signature.parameters:
+                named["sample_weight"] = weights
+            elif weights is not None:
+                raise ValueError(
+                    f"{type(self).__name__} takes no weights: open the rows without weight=."
+                )
+            more = named.pop("params", {})
+            return fit(**{**named, "y": y, **more})
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
