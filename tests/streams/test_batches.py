@@ -25,6 +25,9 @@ from trueline import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    OnlineLogisticRegression,
+    PassiveAggressiveClassifier,
+    Perceptron,
     PoissonRegressor,
     Ridge,
     RidgeClassifierCV,
@@ -280,6 +283,63 @@ def test_moments_of_any_folds_in_any_partition(cuts, seed):
         np.testing.assert_allclose(found.cross, whole.cross, rtol=1e-11, atol=1e-9)
         assert found.count == whole.count
     assert rows.passes == 1
+
+
+# --- learning row by row --------------------------------------------------------------------------
+
+LEARNERS = [
+    Perceptron(shuffle=False, tol=None, max_iter=4),
+    Perceptron(shuffle=False, penalty="elasticnet"),
+    Perceptron(variant="averaged", shuffle=False, max_iter=5),
+    Perceptron(multiclass="direct", shuffle=False, max_iter=5),
+    Perceptron(early_stopping=True, shuffle=False, random_state=0),
+    PassiveAggressiveClassifier(shuffle=False),
+    OnlineLogisticRegression(shuffle=False),
+    OnlineLogisticRegression(update="plain", shuffle=False),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("target", ["kind", "weight"], ids=["two classes", "three"])
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+def test_rows_in_their_order_are_learned_as_in_memory(folder, model, target):
+    """To the last bit: a pass over batches visits the same rows in the same order."""
+    rows = trueline.open(folder, target=target, columns=FEATURES, memory="64KB")
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE[target])
+    np.testing.assert_array_equal(batched.coef_, whole.coef_)
+    np.testing.assert_array_equal(batched.intercept_, whole.intercept_)
+    np.testing.assert_array_equal(batched.predict(rows), whole.predict(X))
+    assert batched.certificate_.objective == whole.certificate_.objective
+    assert batched.verify(rows)
+
+
+def test_a_single_batch_is_shuffled_as_in_memory(folder):
+    rows = trueline.open(TABLE[FEATURES].to_numpy(), target=TABLE["kind"])
+    model = OnlineLogisticRegression(random_state=1)
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE["kind"])
+    np.testing.assert_array_equal(batched.coef_, whole.coef_)
+
+
+def test_rows_of_batches_are_shuffled_among_themselves(folder):
+    rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
+    model = OnlineLogisticRegression(random_state=1).fit(rows)
+    assert (model.coef_ != OnlineLogisticRegression(shuffle=False).fit(rows).coef_).any()
+    assert np.mean(model.predict(rows) == TABLE["kind"]) > 0.7
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(variant="voted"),
+        Perceptron(record_updates=True),
+        Perceptron(normalize_rows=True),
+        Perceptron(bias="constant_feature"),
+    ],
+    ids=str,
+)
+def test_learning_that_needs_its_rows_in_memory_says_so(folder, model):
+    with pytest.raises(ValueError, match="needs its rows in memory"):
+        model.fit(trueline.open(folder, target="kind", columns=FEATURES))
 
 
 # --- what cannot be read --------------------------------------------------------------------------

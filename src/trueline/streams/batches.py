@@ -59,11 +59,11 @@ class Batches(StackedDesign, Readable):
         self._done = [0]  # passes, shared with views of some columns
         more = [name for name in (target, weight) if name is not None]
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
         first = next(source.read(columns, rows))
         is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
         kind = np.dtype(np.float32 if is_single else np.float64)
-        super().__init__((int(self._starts[-1]), len(columns)), kind)
+        super().__init__((self.starts[-1], len(columns)), kind)
         self._is_checked = False
 
     @property
@@ -103,11 +103,11 @@ class Batches(StackedDesign, Readable):
     def parts(self) -> Iterator[tuple[slice, Design]]:
         count = 0
         for count, batch in enumerate(_read_ahead(self._blocks), 1):
-            if count >= len(self._starts) or len(batch) != np.diff(self._starts)[count - 1]:
+            if count >= len(self.starts) or len(batch) != np.diff(self.starts)[count - 1]:
                 break
-            yield slice(int(self._starts[count - 1]), int(self._starts[count])), DenseDesign(batch)
+            yield slice(*self.starts[count - 1 : count + 1]), DenseDesign(batch)
         else:
-            if count == len(self._starts) - 1:
+            if count == len(self.starts) - 1:
                 self._done[0] += 1
                 self._is_checked = True
                 return
@@ -132,7 +132,7 @@ class Batches(StackedDesign, Readable):
         n, d = self.shape
         return (
             f"{counted(n, 'row')} x {counted(d, 'column')} of {self._source.name}, "
-            f"{counted(len(self._starts) - 1, 'batch', 'batches')} of up to {self._rows:,} rows"
+            f"{counted(len(self.starts) - 1, 'batch', 'batches')} of up to {self._rows:,} rows"
         )
 
 

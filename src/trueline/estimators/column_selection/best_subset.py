@@ -40,7 +40,12 @@ from trueline.estimators.shared.base import (
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.shared.validation import checked_rows, numeric_target, takes_batches
+from trueline.estimators.shared.validation import (
+    checked_rows,
+    numeric_target,
+    takes_batches,
+    wrappers,
+)
 from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared
 from trueline.numerics.blas import single_threaded_blas
@@ -246,7 +251,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
             f"{type(self).__name__} was stopped ({reasons}) before {said}. Raise time_limit "
             f"({self.time_limit} seconds), or set None, to close the gap.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3 + wrappers(type(self).fit),
         )
 
     @property
@@ -286,7 +291,7 @@ def fit_on(
         few = X.tocsc()[:, support].tocsr() if sp.issparse(X) else X[:, support]
         part = replace(problem, design=as_design(few))
         solution = execute(part, make_plan(part), Options(), Monitor())
-        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=5)
+        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=6)
         W[support], b = solution.coef, solution.intercept
     elif problem.fit_intercept:
         b = np.average(problem.target, axis=0, weights=problem.weights)

@@ -28,6 +28,7 @@ from trueline.estimators.shared.validation import (
     new_rows,
     refuse_nonfinite,
     takes_batches,
+    wrappers,
 )
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
@@ -455,7 +456,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
                 f"The search was stopped after step {len(found.history) - 1}; the model is the "
                 f"one of that step, with {len(found.columns)} columns.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=2 + wrappers(type(self).fit),
             )
         return self
 

@@ -121,6 +121,19 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
         return utils.check_X_y(X, y, **options)
 
 
+def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, one target and weights for a function; batches look at their rows when reading."""
+    X, y, sample_weight = unpacked(X, y, sample_weight)
+    options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    if not isinstance(X, Batches):
+        return *check_X_y(X, y, ensure_all_finite=False, **options), sample_weight
+    if y is None:
+        raise ValueError("A target is needed: trueline.open(..., target='y').")
+    y = check_array(y, dtype=np.float64, ensure_2d=False)
+    validation.check_consistent_length(X, y)
+    return X, y, sample_weight
+
+
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}

@@ -29,6 +29,7 @@ from trueline.estimators.shared.validation import (
     some_folds,
     takes_batches,
     validate_data,
+    wrappers,
 )
 from trueline.estimators.sparse.elastic_net import ElasticNet
 from trueline.estimators.sparse.paths import lasso_path, said_of
@@ -239,7 +240,12 @@ class ChosenByFolds(_Host):
             for path in found:
                 test = folds[path.numbers[0] // count][1]
                 flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
-        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
+        warn_of_gaps(
+            type(self).__name__,
+            "folds and strengths",
+            verdicts,
+            stacklevel=3 + wrappers(type(self).fit),
+        )
         errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
         mixture, strength = self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)

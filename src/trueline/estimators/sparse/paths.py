@@ -15,15 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
-from sklearn.utils.validation import check_consistent_length
 
 from trueline.design import Design, as_design
 from trueline.design.columns import submatrix
 from trueline.estimators.shared.validation import (
     check_array,
-    check_X_y,
     row_weights,
-    unpacked,
+    rows_and_target,
 )
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
@@ -270,8 +268,7 @@ def regularization_path(
     from trueline.estimators.sparse.elastic_net import elastic_net_penalty
 
     names = getattr(X, "columns", None)
-    X, y, sample_weight = unpacked(X, y, sample_weight)
-    X, y = _checked(X, y)
+    X, y, sample_weight = rows_and_target(X, y, sample_weight)
     assert_all_finite(y, input_name="y")
     weights = None
     if sample_weight is not None:
@@ -309,18 +306,6 @@ def regularization_path(
         )
     warn_of_gaps("regularization_path", "strengths", found.verdicts)
     return _described(problem, penalty, grid[:done], found, l1_ratio, names)
-
-
-def _checked(X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows and a target; batches look at their rows when they are read."""
-    options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
-    if not isinstance(X, Design):
-        return check_X_y(X, y, ensure_all_finite=False, **options)
-    if y is None:
-        raise ValueError("A target is needed: trueline.open(..., target='y').")
-    y = check_array(y, dtype=np.float64, ensure_2d=False)
-    check_consistent_length(X, y)
-    return X, y
 
 
 # The ends of the grids: the smallest over the largest strength.
