@@ -5,11 +5,13 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold
 
 import trueline
@@ -135,11 +137,11 @@ def test_any_partition_gives_the_same_answer(cuts):
     assert model.certificate_.relative_gap < 1e-12
 
 
-@pytest.mark.parametrize("ending", ["csv", "arrow", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "arrow", "parquet"])
 def test_formats(tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     numbers = TABLE[[*FEATURES, "y"]]
-    if ending == "csv":
+    if ending.startswith("csv"):
         numbers.to_csv(path, index=False)
     elif ending == "arrow":
         numbers.to_feather(path)
@@ -157,6 +159,69 @@ def test_mapped_arrays_and_single_precision(tmp_path):
     model, whole = Ridge().fit(rows), Ridge().fit(single, TABLE["y"])
     assert model.coef_.dtype == whole.coef_.dtype
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("model", [Ridge(), Lasso(0.01), LinearSVC(), LogisticRegression()])
+def test_sparse_text_is_read_in_sparse_batches(tmp_path, model, zero_based):
+    S = sp.random_array((N, 100), density=0.05, rng=0, format="csr")
+    S = sp.csr_array(S + sp.csr_array(([1.0], ([0], [0])), S.shape))
+    target = np.where(S @ RNG.standard_normal(100) > 0, 1.0, -1.0)
+    dump_svmlight_file(S, target, tmp_path / "rows.svm", zero_based=zero_based)
+    rows = trueline.open(tmp_path / "rows.svm", memory="2MB")
+    assert rows.shape == S.shape
+    assert len(rows.starts) > 3
+    batched, whole = clone(model).fit(rows), clone(model).fit(S, target)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9, atol=1e-11)
+    assert batched.verify(S, target)
+    assert batched.verify(rows)
+    some = trueline.open(tmp_path / "rows.svm", columns=["x3", "x5"])
+    np.testing.assert_allclose(some.toarray(), S.toarray()[:, [3, 5]])
+
+
+def test_a_damaged_line_of_sparse_text_is_told(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2 3:4\n1 1:two\n")
+    with pytest.raises(TableError, match=r"rows\.svm cannot be read near byte 0: .*two"):
+        trueline.open(tmp_path / "rows.svm")
+
+
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_queries_are_run_anew_in_every_pass(target):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("own", TABLE)
+    names = ", ".join(f'"{name}"' for name in [*FEATURES, target])
+    rows = trueline.open(connection.sql(f"select {names} from own"), target=target, memory="64KB")
+    model = Ridge() if target == "y" else LogisticRegression()
+    np.testing.assert_allclose(
+        clone(model).fit(rows).coef_, clone(model).fit(X, TABLE[target]).coef_, rtol=1e-9
+    )
+
+
+def test_rows_in_another_order_are_noticed():
+    draw = np.random.default_rng(0)
+    rows = trueline.open(
+        lambda: [TABLE.iloc[draw.permutation(N)]], target="y", columns=FEATURES, memory="64KB"
+    )
+    with pytest.raises(TableError, match="rows in another order .*ORDER BY"):
+        Ridge().fit(rows)
+
+
+def test_functions_give_arrays_and_arrow_tables():
+    y, weights = TABLE["y"].to_numpy(), TABLE["weight"].to_numpy()
+    cuts = [slice(start, start + 700) for start in range(0, N, 700)]
+    whole = Ridge().fit(X, y, sample_weight=weights)
+    pairs = trueline.open(lambda: ((X[cut], y[cut], weights[cut]) for cut in cuts))
+    np.testing.assert_allclose(Ridge().fit(pairs).coef_, whole.coef_, rtol=1e-12)
+    tables = trueline.open(
+        lambda: (pa.Table.from_pandas(TABLE.iloc[cut]) for cut in cuts),
+        target="y",
+        columns=FEATURES,
+        weight="weight",
+    )
+    np.testing.assert_allclose(Ridge().fit(tables).coef_, whole.coef_, rtol=1e-12)
+    alone = trueline.open(lambda: (X[cut] for cut in cuts))
+    np.testing.assert_array_equal(alone.toarray(), X)
 
 
 def test_partitions_by_folder_are_columns(tmp_path):
@@ -390,7 +455,8 @@ def test_missing_values_infinities_and_words_are_named(tmp_path):
         (X, {"target": [1.0]}, "X has 3000 rows, and the shape"),
         (X, {"columns": ["x7"]}, "has no column 'x7'. It has: x0, x1"),
         (X[0], {}, r"array of shape \(n, d\) is needed"),
-        (lambda: [X], {}, "must give DataFrames"),
+        (lambda: [[1.0, 2.0]], {}, "must give DataFrames, arrays, or pairs"),
+        (lambda: [], {}, "must give DataFrames, arrays, or pairs"),
         (sp.csr_array(X), {}, "give it to fit as it is"),
     ],
 )
