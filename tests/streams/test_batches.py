@@ -165,9 +165,8 @@ def test_mapped_arrays_and_single_precision(tmp_path):
 @pytest.mark.parametrize("model", [Ridge(), Lasso(0.01), LinearSVC(), LogisticRegression()])
 def test_sparse_text_is_read_in_sparse_batches(tmp_path, model, zero_based):
     S = sp.random_array((N, 100), density=0.05, rng=0, format="csr")
-    S = sp.csr_array(S + sp.csr_array(([1.0], ([0], [0])), S.shape))
     target = np.where(S @ RNG.standard_normal(100) > 0, 1.0, -1.0)
-    dump_svmlight_file(S, target, tmp_path / "rows.svm", zero_based=zero_based)
+    dump_svmlight_file(S, target, str(tmp_path / "rows.svm"), zero_based=zero_based)
     rows = trueline.open(tmp_path / "rows.svm", memory="2MB")
     assert rows.shape == S.shape
     assert len(rows.starts) > 3

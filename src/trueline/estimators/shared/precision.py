@@ -261,6 +261,9 @@ def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
     At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
     objective of the best constant. Other losses are compared with what is left of them.
     """
+    if isinstance(problem, Problem) and problem.loss == Squared() and problem.design.is_sequential:
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        problem = MomentsProblem(moments, problem.penalty, problem.fit_intercept)
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target
         level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0
