@@ -169,8 +169,9 @@ class DenseDesign(Design):
 
     def take(self, rows: NDArray[np.intp] | slice) -> DenseDesign:
         # Indices in any order are gathered row by row; by take, columns would be copied first.
-        by_index = isinstance(rows, slice) or not self.X.flags.c_contiguous
-        return DenseDesign(self.X[rows] if by_index else self.X.take(rows, axis=0))
+        if isinstance(rows, slice) or not self.X.flags.c_contiguous:
+            return DenseDesign(self.X[rows])
+        return DenseDesign(self.X.take(rows, axis=0))
 
     def row(self, i: int) -> Array:
         return self.X[i].astype(np.float64, copy=False)
