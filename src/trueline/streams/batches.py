@@ -67,6 +67,8 @@ class Batches(StackedDesign, Readable):
     ) -> None:
         self._source, self._rows, self.columns = source, rows, columns
         self._done = [0]  # passes, shared with views of some columns
+        #: Called with the number of the pass and of its rows that were read, if it is set.
+        self.on_batch: Callable[[int, int], object] | None = None
         more = [name for name in (target, weight) if name is not None]
         self._target_name = None if source.is_repeatable else target
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
@@ -78,6 +80,12 @@ class Batches(StackedDesign, Readable):
             kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self._is_checked = False
+
+    @property
+    def numbers(self) -> list[str]:
+        """Those of the columns that hold numbers, as far as the source tells."""
+        words = self._source.words
+        return [name for name in self.columns if name not in words]
 
     @property
     def passes(self) -> int:
@@ -120,6 +128,8 @@ class Batches(StackedDesign, Readable):
                 self.starts[count - 1 : count + 1]
             ):
                 break
+            if self.on_batch is not None:
+                self.on_batch(self.passes + 1, self.starts[count])
             design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
             yield slice(*self.starts[count - 1 : count + 1]), design
         else:

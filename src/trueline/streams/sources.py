@@ -6,7 +6,7 @@ A source gives the columns that are asked for, in batches that are cut alike in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ class Source(ABC):
     is_sparse = False
     #: Whether every pass is certain to give the same rows in the same order.
     is_repeatable = True
+    #: Columns that are known to hold no numbers.
+    words: Collection[str] = ()
 
     @abstractmethod
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
@@ -64,6 +66,7 @@ class Files(Source):
             raise TableError(f"{path} cannot be read: {error}") from error
         self._schema = self._data.schema
         self.columns = tuple(self._schema.names)
+        self.words = [one.name for one in self._schema if not _is_number(one.type)]
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         for fragment in self._data.get_fragments():
