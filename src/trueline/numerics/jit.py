@@ -305,7 +305,7 @@ class LazyKernel:
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         if _running.step is not None:  # called by a kernel that is interpreted, at its expense
-            return self._counted(_running.step, *args)
+            return self._whole(*args) if self._whole else self._counted(_running.step, *args)
         before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
         _running.step = step = self._step
         try:
