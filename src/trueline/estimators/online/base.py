@@ -30,6 +30,7 @@ from trueline.estimators.shared.validation import (
     new_rows,
     row_weights,
     validate_data,
+    with_rows_in_memory,
 )
 from trueline.online.passes import (
     Order,
@@ -177,6 +178,7 @@ class OnlineClassifier(
 
     # --- fitting --------------------------------------------------------------------------------
 
+    @with_rows_in_memory
     def fit(
         self,
         X: Any,
