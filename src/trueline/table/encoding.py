@@ -113,7 +113,7 @@ class Source:
             )
             raise TableError(
                 f"Column {self.name!r} holds {value!r} ({column.line(row)}), which the model has "
-                f"not seen. It knows {counted(len(self.levels), 'value')}: {known}. "
+                f"not seen. It knows {counted(len(self.levels), 'value')}: {listed}. "
                 + (f"Did you mean {close[0]!r}? " if close else "")
                 + "An empty cell stands for a value that is not known."
             )
