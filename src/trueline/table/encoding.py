@@ -108,9 +108,8 @@ class Source:
             value = column.levels[known.index(-1)]
             row = int(np.argmax(column.codes == known.index(-1)))
             close = difflib.get_close_matches(value, self.levels, n=1)
-            known = ", ".join(self.levels[:_FEW]) + (
-                " and others" if len(self.levels) > _FEW else ""
-            )
+            listed = ", ".join(self.levels[:_FEW])
+            listed += " and others" if len(self.levels) > _FEW else ""
             raise TableError(
                 f"Column {self.name!r} holds {value!r} ({column.line(row)}), which the model has "
                 f"not seen. It knows {counted(len(self.levels), 'value')}: {listed}. "
