@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 
@@ -29,6 +29,7 @@ from trueline.evaluation.task import (
     Task,
     as_scorers,
     checked_target,
+    is_in_order,
     make_task,
     scorer_name,
     test_shares,
@@ -192,6 +193,8 @@ def compare(
     )
     leaking = warn_of_leakage(data.X, data.matrix, data.y, data.is_classifier)
     candidates = candidates_for(models, data, scale)
+    if data.is_classifier and scoring is None:
+        _refuse_regressors(candidates)
     scoring = scoring or ("accuracy" if data.is_classifier else "r2")
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError("compare takes one scorer: the winner must be the winner of something.")
@@ -202,7 +205,17 @@ def compare(
     entries.sort(key=lambda entry: -entry.score if np.isfinite(entry.score) else np.inf)
     _test_against_best(entries, test_shares(data.splits))
     name = scorer_name(scorer)
-    return Comparison(entries, name, len(data.splits), rule, leaking, unfinished)
+    in_order = (cv is None or isinstance(cv, int)) and is_in_order(data)
+    return Comparison(entries, name, len(data.splits), rule, leaking, unfinished, in_order)
+
+
+def _refuse_regressors(candidates: list[Candidate]) -> None:
+    for candidate in candidates:
+        if is_regressor(candidate.model):
+            raise ValueError(
+                f"{candidate.name!r} predicts numbers, and y looks like classes. Compare "
+                "classifiers; if the values of y are amounts, say task='regression'."
+            )
 
 
 def guess_task(y: Any) -> str:

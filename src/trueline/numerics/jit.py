@@ -286,7 +286,7 @@ class LazyKernel:
         """Whether machine code is on disk and costs no import of Numba, which takes 0.6 seconds."""
         compiler = self._compiler
         wanted = "numba" in sys.modules or compiler.mode == "never"
-        return wanted and compiler.has_code(label_of(self.py_func))
+        return wanted and compiler.has_code(self._label)
 
     def _interpretable(self, args: tuple[Any, ...]) -> bool:
         """Whether to interpret a call for which there is no machine code."""
@@ -306,7 +306,7 @@ class LazyKernel:
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         if _running.step is not None:  # called by a kernel that is interpreted, at its expense
-            return self._counted(_running.step, *args)
+            return self._whole(*args) if self._whole else self._counted(_running.step, *args)
         before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
         _running.step = step = self._step
         try:
@@ -324,6 +324,10 @@ class LazyKernel:
         finally:
             _running.step = None
         return self(*args)
+
+    @cached_property
+    def _label(self) -> str:
+        return label_of(self.py_func)
 
     @cached_property
     def _counted(self) -> Callable[..., Any]:
