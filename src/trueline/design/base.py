@@ -8,8 +8,8 @@ accumulated in double.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +60,13 @@ class Design(ABC):
     is_converted: bool = False
     #: Whether rows are best read one after the other: to take some costs a pass over all.
     is_sequential: bool = False
+
+    def summed(self, make: Callable[..., Any], *by_row: Array | None) -> Any:
+        """The sum of ``make(part, *own)`` over parts of the rows; most designs are one part.
+
+        ``own`` are the rows of some arrays that belong to the part.
+        """
+        return make(self, *by_row)
 
     @abstractmethod
     def matvec(self, W: Array) -> Array:

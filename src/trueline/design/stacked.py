@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,29 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 
 _EPS = float(np.finfo(np.float64).eps)
+
+
+def added_in_pairs(terms: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
+    """The sum of some terms, two neighbours at a time, with few of them held at once.
+
+    Examples
+    --------
+    >>> from trueline.design.stacked import added_in_pairs
+    >>> added_in_pairs("abcdef", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))(ef))'
+    """
+    waiting: list[Any] = []  # sums of powers of two many terms, falling
+    for number, term in enumerate(terms, 1):
+        while number % 2 == 0:
+            term, number = add(waiting.pop(), term), number // 2
+        waiting.append(term)
+    return reduce(lambda right, left: add(left, right), reversed(waiting))
+
+
+def _joint(one: SecondMoments, other: SecondMoments) -> SecondMoments:
+    """The sums over both parts."""
+    sums = [a + b for a, b in zip(one[:4], other[:4])]
+    return SecondMoments(sums[0], sums[1], sums[2], sums[3], max(one.terms, other.terms) + 1)
 
 
 class StackedDesign(Design):
@@ -32,39 +58,41 @@ class StackedDesign(Design):
     def parts(self) -> Iterator[tuple[slice, Design]]:
         """Where each part is, and its rows."""
 
-    def _stacked(self, make: Callable[[slice, Design], Array]) -> Array:
-        return np.concatenate([make(where, part) for where, part in self.parts()])
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        """What is made of each part and of its rows of some arrays, in order; one pass.
 
-    def _summed(self, make: Callable[[slice, Design], Array]) -> Array:
-        total = None
+        ``make(part, *own)`` is a function of these alone, since parts may lie on other machines.
+        """
         for where, part in self.parts():
-            found = make(where, part)
-            total = found if total is None else total + found
-        assert total is not None
-        return total
+            yield make(part, *(None if rows is None else rows[where] for rows in by_row))
+
+    def stacked(self, make: Callable[..., Array], *by_row: Array | None) -> Array:
+        """What is made of the parts, one after the other."""
+        return np.concatenate(list(self.each(make, *by_row)))
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        return added_in_pairs(self.each(make, *by_row), add)
 
     def matvec(self, W: Array) -> Array:
-        return self._stacked(lambda _, part: part.matvec(W))
+        return self.stacked(lambda part: part.matvec(W))
 
     def rmatvec(self, U: Array) -> Array:
-        return self._summed(lambda where, part: part.rmatvec(U[where]))
+        return np.asarray(self.summed(lambda part, own: part.rmatvec(own), U))
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
-        both = self._summed(
-            lambda where, part: np.vstack(part.curved_product(H[where], V, level))  # one pass
-        )
+        both = self.summed(lambda part, own: np.vstack(part.curved_product(own, V, level)), H)
         return both[:-1], both[-1]
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        d, k = self.shape[1], Y.shape[1]
-        sums = [np.zeros(d), np.zeros((d, d)), np.zeros((d, k)), np.zeros(d)]
-        terms = count = 0
-        for where, part in self.parts():
-            own = part.second_moments(Y[where], None if weights is None else weights[where], shift)
-            for total, added in zip(sums, (own.total, own.gram, own.cross, own.size)):
-                total += added
-            terms, count = max(terms, own.terms), count + 1
-        return SecondMoments(sums[0], sums[1], sums[2], sums[3], terms + count)
+        def make(part: Design, Y: Array, weights: Array | None) -> SecondMoments:
+            return part.second_moments(Y, weights, shift)
+
+        return SecondMoments(*self.summed(make, Y, weights, add=_joint))
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         return DenseDesign(self.toarray()).kernel(weights, shift)
@@ -74,20 +102,13 @@ class StackedDesign(Design):
         return self.rmatvec(s) / s.sum()
 
     def column_largest(self) -> Array:
-        largest = np.zeros(self.shape[1])
-        for _, part in self.parts():
-            np.maximum(largest, part.column_largest(), out=largest)
-        return largest
+        return np.asarray(self.summed(lambda part: part.column_largest(), add=np.maximum))
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
-        return self._summed(
-            lambda where, part: part.column_squares(
-                None if weights is None else weights[where], shift
-            )
-        )
+        return np.asarray(self.summed(lambda part, own: part.column_squares(own, shift), weights))
 
     def row_squares(self, shift: Array | None) -> Array:
-        return self._stacked(lambda _, part: part.row_squares(shift))
+        return self.stacked(lambda part: part.row_squares(shift))
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape

@@ -12,7 +12,8 @@ One more column that is constant: [X, c 1], without a copy of X.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -144,6 +145,13 @@ class AugmentedDesign(Design):
         n, d = base.shape
         self.shape, self.dtype, self.nonzeros = (n, d + 1), base.dtype, base.nonzeros + n
         self.is_sparse, self.is_converted = base.is_sparse, base.is_converted
+        self.is_sequential = base.is_sequential
+
+    def summed(self, make: Callable[..., Any], *by_row: Array | None) -> Any:
+        constant = self.constant
+        return self.base.summed(
+            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row
+        )
 
     def materialised(self) -> Design:
         """The same matrix with the column written out, for whoever reads the entries themselves."""
