@@ -49,6 +49,10 @@ class StackedDesign(Design):
 
     is_sparse = False
     is_sequential = True
+    #: Names of the columns, and what belongs to the rows, where a fit finds them here.
+    columns: Any = None
+    target: NDArray[Any] | None = None
+    weights: NDArray[Any] | None = None
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
+from trueline.cluster import is_dask, on_cluster
 from trueline.design import Design
-from trueline.streams import Batches
+from trueline.design.stacked import StackedDesign
 
 Array = NDArray[np.float64]
 
@@ -30,14 +31,24 @@ def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
-    if isinstance(X, Batches):
+    if isinstance(X, StackedDesign):
         return _validated_batches(estimator, X, y, **options)
+    if is_dask(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory: give it X.compute(). Linear "
+            "models with one strength of the penalty are fitted where the blocks are."
+        )
     with naming_columns(X, type(estimator).__name__):
         return validation.validate_data(estimator, X, y, **options)
 
 
 def _validated_batches(
-    estimator: Any, X: Batches, y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+    estimator: Any,
+    X: StackedDesign,
+    y: Any,
+    reset: bool = True,
+    multi_output: bool = False,
+    **_: Any,
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
     if not hasattr(type(estimator).fit, "takes_batches"):
@@ -46,9 +57,13 @@ def _validated_batches(
             "rows.target. Linear models with one strength of the penalty read batches."
         )
     validation._check_n_features(estimator, X, reset=reset)
-    if reset:
+    if reset and X.columns is None:
+        estimator.__dict__.pop("feature_names_in_", None)
+    elif reset:
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
-    elif list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns:
+    elif (
+        X.columns and list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns
+    ):
         raise ValueError(
             "The feature names should match those that were passed during fit: open the rows with "
             f"columns={list(known)[:20]}."
@@ -58,7 +73,7 @@ def _validated_batches(
     if y is None:
         raise ValueError(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns "
-            "from a target. Name it: trueline.open(..., target='y')."
+            "from a target. Name it: trueline.open(..., target='y'); or give y beside X."
         )
     y = validation._check_y(y, multi_output=multi_output, estimator=estimator)
     if len(y) != X.shape[0]:
@@ -68,7 +83,10 @@ def _validated_batches(
 
 def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, target and weights; batches bring their own, where these are not given."""
-    if not isinstance(X, Batches):
+    if is_dask(X):
+        X = on_cluster(X, y, sample_weight)
+        return X, X.target, X.weights
+    if not isinstance(X, StackedDesign):
         return X, y, sample_weight
     y = X.target if y is None else y
     return X, y, X.weights if sample_weight is None else sample_weight
@@ -79,10 +97,10 @@ def takes_batches(fit: Any) -> Any:
 
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(X, Batches):
+        if isinstance(X, StackedDesign) or is_dask(X):
             named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
             own = unpacked(X, named.get("y"), named.get("sample_weight"))
-            return fit(**{**named, "y": own[1], "sample_weight": own[2]})
+            return fit(**{**named, "X": own[0], "y": own[1], "sample_weight": own[2]})
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
@@ -116,7 +134,7 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}
-    if reset or isinstance(X, Batches):
+    if reset or isinstance(X, StackedDesign):
         return validate_data(estimator, X, y, reset=reset, **options)
     return check_X_y(X, y, estimator=estimator, **options)
 
