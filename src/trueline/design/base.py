@@ -7,6 +7,7 @@ accumulated in double.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -61,11 +62,25 @@ class Design(ABC):
     #: Whether rows are best read one after the other: to take some costs a pass over all.
     is_sequential: bool = False
 
-    def summed(self, make: Callable[..., Any], *by_row: Array | None) -> Any:
-        """The sum of ``make(part, *own)`` over parts of the rows; most designs are one part.
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
+        """The rows that a function makes of these, part by part."""
+        return make(self)
 
-        ``own`` are the rows of some arrays that belong to the part.
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        """``make(part, *own)`` of parts of the rows in order; most designs are one part.
+
+        ``own`` are the rows of some arrays that belong to the part. Parts may lie on other
+        machines: what is made is a function of these alone.
         """
+        yield make(self, *by_row)
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        """The sum of what :meth:`each` gives; ``add`` joins neighbours."""
         return make(self, *by_row)
 
     @abstractmethod

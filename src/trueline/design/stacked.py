@@ -63,10 +63,6 @@ class StackedDesign(Design):
         """Where each part is, and its rows."""
 
     def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
-        """What is made of each part and of its rows of some arrays, in order; one pass.
-
-        ``make(part, *own)`` is a function of these alone, since parts may lie on other machines.
-        """
         for where, part in self.parts():
             yield make(part, *(None if rows is None else rows[where] for rows in by_row))
 
@@ -81,6 +77,10 @@ class StackedDesign(Design):
         add: Callable[[Any, Any], Any] = operator.add,
     ) -> Any:
         return added_in_pairs(self.each(make, *by_row), add)
+
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> StackedDesign:
+        """Rows that are made of these, part by part, in every pass anew."""
+        return _Mapped(self, make, columns)
 
     def matvec(self, W: Array) -> Array:
         return self.stacked(lambda part: part.matvec(W))
@@ -169,3 +169,31 @@ class _Chosen(StackedDesign):
                 yield slice(int(first), int(last)), part.take(own)
             if last == len(self._chosen) and where.stop < self._base.shape[0]:
                 break
+
+
+class _Mapped(StackedDesign):
+    """Rows made of those of another one."""
+
+    def __init__(self, base: StackedDesign, make: Callable[[Design], Design], columns: int) -> None:
+        super().__init__((base.shape[0], columns), np.dtype(np.float64))
+        self._base, self._make = base, make
+
+    def parts(self) -> Iterator[tuple[slice, Design]]:
+        for where, part in self._base.parts():
+            yield where, self._make(part)
+
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        first = self._make
+        return self._base.each(lambda part, *own: make(first(part), *own), *by_row)
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        first = self._make
+        return self._base.summed(lambda part, *own: make(first(part), *own), *by_row, add=add)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Design:
+        return self._make(self._base.take(rows))

@@ -12,6 +12,7 @@ One more column that is constant: [X, c 1], without a copy of X.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,10 +148,25 @@ class AugmentedDesign(Design):
         self.is_sparse, self.is_converted = base.is_sparse, base.is_converted
         self.is_sequential = base.is_sequential
 
-    def summed(self, make: Callable[..., Any], *by_row: Array | None) -> Any:
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
+        constant = self.constant
+        return self.base.mapped(lambda part: make(AugmentedDesign(part, constant)), columns)
+
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        constant = self.constant
+        return self.base.each(
+            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row
+        )
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
         constant = self.constant
         return self.base.summed(
-            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row
+            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row, add=add
         )
 
     def materialised(self) -> Design:
