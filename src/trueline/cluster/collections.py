@@ -34,24 +34,24 @@ def on_cluster(X: Any, y: Any, sample_weight: Any) -> ClusterRows:
     """
     dask = require("dask", "dask")
     names, blocks = _blocks_of(X)
-    beside = [_rechunked(value) for value in (y, sample_weight)]
     held = dask.persist(
-        *[dask.delayed(_block, pure=False)(block, names) for block in blocks],
-        *[value for value in beside if is_dask(value)],
-        optimize_graph=False,
+        *[dask.delayed(_block, pure=False)(block, names) for block in blocks], optimize_graph=False
     )
-    running = Running(list(held[: len(blocks)]))
+    running = Running(list(held))
     facts = [Facts(*found) for found in running.each(_facts, ())]
-    brought = iter(running.brought(held[len(blocks) :]))
-    target, weights = (next(brought) if is_dask(value) else value for value in beside)
-    return ClusterRows(running, facts, names, target, weights)
+    return ClusterRows(
+        running, facts, names, _brought(running, y), _brought(running, sample_weight)
+    )
 
 
-def _rechunked(value: Any) -> Any:
-    """A column of a DataFrame of one column."""
-    if is_dask(value) and getattr(value, "ndim", 1) == 2 and hasattr(value, "columns"):
-        return value[value.columns[0]] if len(value.columns) == 1 else value
-    return value
+def _brought(running: Running, values: Any) -> Any:
+    """The values of a Dask collection; others as they are."""
+    if not is_dask(values):
+        return values
+    if getattr(values, "ndim", 1) == 2 and hasattr(values, "numblocks"):
+        values = values.rechunk({1: -1})
+    parts = np.asarray(values.to_delayed()).ravel().tolist()
+    return np.concatenate([np.asarray(part) for part in running.brought(parts)])
 
 
 def _blocks_of(X: Any) -> tuple[list[str] | None, list[Any]]:

@@ -65,9 +65,10 @@ class ClusterRows(StackedDesign, Readable):
         self._running, self.columns, self.target, self.weights = running, columns, target, weights
 
     @property
-    def passes(self) -> int:
-        """How often the workers went through the rows."""
-        return self._running.passes
+    def whereabouts(self) -> str:  # type: ignore[override]
+        running = self._running
+        told = f"{self}, {counted(running.passes, 'pass', 'passes')}"
+        return told + f" ({running.repeated} repeated after losses)" * (running.repeated > 0)
 
     def _cut(self, values: Array | None) -> list[Array] | None:
         """An array by row, in parts as the blocks are."""

@@ -52,12 +52,14 @@ class Running:
         ``by_row`` are arrays in as many parts as there are blocks, or None.
         """
         chosen = range(len(self.blocks)) if numbers is None else numbers
+        self.passes += numbers is None
         return list(self._computed(lambda: self._tasks(make, by_row, chosen)))
 
     def summed(
         self, make: Callable[..., Any], by_row: Sequence[Any], add: Callable[[Any, Any], Any]
     ) -> Any:
         """The sum of what is made, added up by the workers."""
+        self.passes += 1
 
         def tree() -> list[Any]:
             level = self._tasks(make, by_row, range(len(self.blocks)))
@@ -125,7 +127,6 @@ class Running:
 
     def _computed(self, make: Callable[[], list[Any]]) -> Sequence[Any]:
         """The values of some tasks, which are made anew after every loss."""
-        self.passes += 1
         if self._client is None:
             return require("dask", "dask").compute(*make(), optimize_graph=False)
         for _ in range(_ATTEMPTS):

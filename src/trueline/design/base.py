@@ -61,6 +61,8 @@ class Design(ABC):
     is_converted: bool = False
     #: Whether rows are best read one after the other: to take some costs a pass over all.
     is_sequential: bool = False
+    #: Where the rows are and how often they were read, in words, if they are not in memory.
+    whereabouts: str = ""
 
     def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
         """The rows that a function makes of these, part by part."""

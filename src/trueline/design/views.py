@@ -148,6 +148,10 @@ class AugmentedDesign(Design):
         self.is_sparse, self.is_converted = base.is_sparse, base.is_converted
         self.is_sequential = base.is_sequential
 
+    @property
+    def whereabouts(self) -> str:  # type: ignore[override]
+        return self.base.whereabouts
+
     def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
         constant = self.constant
         return self.base.mapped(lambda part: make(AugmentedDesign(part, constant)), columns)
