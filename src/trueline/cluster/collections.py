@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 
 from trueline.cluster.rows import ClusterRows, Facts
-from trueline.cluster.running import Running
+from trueline.cluster.running import Running, aligned
 from trueline.design import Design, as_design
 from trueline.errors import TableError, require
 
@@ -83,7 +83,7 @@ def _block(rows: Any, names: list[str] | None) -> Design:
         rows = rows.to_numpy(dtype=np.float32 if is_single else np.float64, na_value=np.nan)
     rows = rows if sp.issparse(rows) else np.asarray(rows)
     assert_all_finite(rows.data if sp.issparse(rows) else rows, input_name="X")
-    return as_design(rows)
+    return aligned(as_design(rows))
 
 
 def _facts(block: Design) -> tuple[int, int, int, str]:

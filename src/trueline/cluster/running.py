@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
+import numpy as np
+
+from trueline.design import DenseDesign, SparseDesign
 from trueline.design.stacked import added_in_pairs
 from trueline.errors import ClusterError, require
 from trueline.numerics.blas import one_strand
@@ -163,7 +166,23 @@ _NOTHING_LOST = (
 def _run(make: Callable[..., Any], block: Any, *own: Any) -> Any:
     """A task. It is one strand: Dask has a thread for each task, and work inside opens no more."""
     with one_strand():
-        return make(block, *own)
+        return make(*[aligned(value) for value in (block, *own)])
+
+
+def aligned(value: Any) -> Any:
+    """The same numbers at addresses that are multiples of their size.
+
+    What comes over a network lies anywhere; NumPy adds such numbers in other groups, and slowly.
+    """
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements="A")
+    if isinstance(value, DenseDesign) and not value.X.flags.aligned:
+        return DenseDesign(aligned(value.X))
+    if isinstance(value, SparseDesign) and not value.X.data.flags.aligned:
+        X = value.X
+        parts = (aligned(X.data), aligned(X.indices), aligned(X.indptr))
+        return SparseDesign(type(X)(parts, shape=X.shape))
+    return value
 
 
 def _added(add: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
