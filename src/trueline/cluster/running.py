@@ -153,7 +153,7 @@ class Running:
             ) from error
         if self._client.status != "running":
             raise ClusterError(
-                f"The scheduler cannot be reached any more ({error}). {_NOTHING_LOST}"
+                f"The scheduler cannot be reached any more. {_NOTHING_LOST}"
             ) from error
 
 
