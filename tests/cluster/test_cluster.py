@@ -7,8 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
 from scipy import sparse as sp
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import trueline
 from trueline import (
@@ -23,6 +27,7 @@ from trueline import (
     Ridge,
     RidgeClassifier,
 )
+from trueline.cluster.rows import ClusterRows
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -81,6 +86,7 @@ def blocks(values, size=1000):
     return da.from_array(values, chunks=size)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("model", "target"), MODELS, ids=str)
 def test_fits_are_those_of_rows_in_memory(client, model, target, weighted):
@@ -97,6 +103,16 @@ def test_fits_are_those_of_rows_in_memory(client, model, target, weighted):
         assert spread.verify(ROWS, blocks(y), **sent)
         spread.coef_ = spread.coef_ * 1.001
         assert not spread.verify(ROWS, blocks(y), **sent)
+
+
+@pytest.mark.parametrize(("model", "target"), [MODELS[i] for i in (0, 2, 3, 6, 8, 10, 11)], ids=str)
+def test_rows_stay_where_they_are(client, monkeypatch, model, target):
+    """But for few that are looked at: neither fit nor proof nor check brings blocks here."""
+    monkeypatch.setattr("trueline.moments._LOOK_ALL", 0)
+    monkeypatch.setattr("trueline.moments._LOOK_ROWS", 64)
+    monkeypatch.setattr(ClusterRows, "parts", lambda self: pytest.fail("a block was brought"))
+    y = blocks(TARGETS[target])
+    assert clone(model).fit(ROWS, y).verify(ROWS, y)
 
 
 def test_tables_bring_their_names(client):
@@ -229,3 +245,37 @@ def test_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
     with pytest.raises(ImportError, match=r"trueline\[dask\]"):
         Ridge().fit(ROWS, blocks(TARGETS["y"]))
+
+
+# --- beside scikit-learn --------------------------------------------------------------------------
+
+
+def test_pipelines_of_steps_that_work_by_blocks(client):
+    y = blocks(TARGETS["y"])
+    whole = make_pipeline(StandardScaler(), Ridge()).fit(X, TARGETS["y"])
+    scaler = StandardScaler()
+    for block in ROWS.blocks:
+        scaler.partial_fit(block.compute())
+    scaled = FunctionTransformer(lambda rows: rows.map_blocks(scaler.transform, dtype=float))
+    model = make_pipeline(scaled, Ridge()).fit(ROWS, y)
+    np.testing.assert_allclose(model[-1].coef_, whole[-1].coef_, rtol=1e-9)
+    predicted = model.predict(ROWS)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_allclose(predicted.compute(), whole.predict(X), rtol=1e-9, atol=1e-12)
+
+
+def test_pipelines_that_bring_rows_here_say_so(client):
+    with pytest.raises(TypeError, match=r"X is in memory: .*pipeline.*map_blocks.*y.compute\(\)"):
+        bringing = FunctionTransformer(lambda rows: rows.compute())
+        make_pipeline(bringing, Ridge()).fit(ROWS, blocks(TARGETS["y"]))
+
+
+def test_folds_and_strengths_on_the_workers_by_joblib(client):
+    model, grid = LogisticRegression(), {"C": [0.01, 0.1, 1.0]}
+    here = GridSearchCV(model, grid, cv=3).fit(X, TARGETS["kind"])
+    with parallel_config(backend="dask"):
+        there = GridSearchCV(model, grid, cv=3).fit(X, TARGETS["kind"])
+    assert there.best_params_ == here.best_params_
+    for name in ("mean_test_score", "std_test_score"):
+        np.testing.assert_array_equal(there.cv_results_[name], here.cv_results_[name])
+    assert there.best_estimator_.verify(X, TARGETS["kind"])

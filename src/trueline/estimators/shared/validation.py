@@ -101,6 +101,12 @@ def takes_batches(fit: Any) -> Any:
             named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
             own = unpacked(X, named.get("y"), named.get("sample_weight"))
             return fit(**{**named, "X": own[0], "y": own[1], "sample_weight": own[2]})
+        if is_dask(given[0] if given else named.get("y")):
+            raise TypeError(
+                "y is a Dask collection, but X is in memory: give both in the same form. If a step "
+                "of a pipeline has brought X here, let it work by blocks (X.map_blocks), or give "
+                "y.compute()."
+            )
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
