@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
+from trueline.design import as_design
 from trueline.gaussian_process import covariance
+from trueline.losses import Logistic, SquaredHinge
+from trueline.numerics.jit import compiler
+from trueline.penalties import L2
+from trueline.problem import Problem
+from trueline.solvers.base import Options
+from trueline.solvers.newton.batched import few_columns, steps
 from trueline.solvers.smo import inner
 
 
@@ -58,3 +65,26 @@ def test_steps_with_two_multipliers(epsilon, split):
         assert steps > 0
         found.append(beta)
     np.testing.assert_allclose(*found, atol=1e-8)
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()])
+@pytest.mark.parametrize("d", [1, 6])
+def test_newton_steps_on_few_columns(loss, d, has_intercept, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((90, d)) * 3.0 ** np.arange(d)
+    y = np.where(X[:, :1] + rng.standard_normal((90, 3)) > [[0.0, 0.7, -1.0]], 1.0, -1.0)
+    problem = Problem(as_design(X), y, loss, L2(0.3), has_intercept, rng.uniform(0.2, 2.0, 90))
+    found = []
+    for form in (steps.descend, steps._descend_whole):
+        for name in ("descend", "sum_classes"):
+            kernel = getattr(steps, name)
+            own = kernel if form is steps.descend else kernel._whole
+            monkeypatch.setattr(few_columns, name, own)
+        monkeypatch.setattr(compiler, "mode", "always" if form is steps.descend else "never")
+        solution = few_columns.solve_targets(problem, Options(), 1e-9)
+        certificate = solution.certificate
+        assert certificate.gap <= 2e-9 * certificate.objective + 1e-12
+        assert certificate.verify(X, y, problem.weights)
+        found.append(solution.coef)
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-9)

@@ -110,11 +110,10 @@ class ClusterRows(StackedDesign, Readable):
         """Rows from all over."""
         return Design.glance(self, count)
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> ClusterRows:
+    def of_rows(self, rows: NDArray[np.intp]) -> ClusterRows:
         """Some rows in ascending order, which the workers keep beside all of them."""
-        chosen = np.arange(self.shape[0])[rows]
-        cuts = np.searchsorted(chosen, self._starts)
-        places = [chosen[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], self._starts)]
+        cuts = np.searchsorted(rows, self._starts)
+        places = [rows[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], self._starts)]
         running = self._running.mapped(_part, [places])
         facts = [
             Facts(len(own), self.shape[1], len(own) * self.shape[1], str(self.dtype))

@@ -15,6 +15,23 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 
 _EPS = float(np.finfo(np.float64).eps)
+# More numbers than this are not held at once where rows are taken in order.
+_MOST_COPIED = 2_000_000
+
+
+# So many moments are kept: of a target or two, with and without weights.
+_MOST_KEPT = 4
+
+
+def _plain(weights: Array | None) -> Array | None:
+    """None for weights of one."""
+    return None if weights is None or (weights == 1).all() else weights
+
+
+def _same(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 def added_in_pairs(terms: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
@@ -57,6 +74,8 @@ class StackedDesign(Design):
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
+        #: (target, weights, moments) that were read before: what least squares needs of the rows.
+        self.kept_moments: list[tuple[Array, Array | None, Any]] = []
 
     @abstractmethod
     def parts(self) -> Iterator[tuple[slice, Design]]:
@@ -101,7 +120,22 @@ class StackedDesign(Design):
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         return DenseDesign(self.toarray()).kernel(weights, shift)
 
+    def known_moments(self, weights: Array | None, target: Array | None = None) -> Any:
+        """Moments under these weights (and of this target) that were read before, or None."""
+        for known, given, moments in self.kept_moments:
+            if _same(given, _plain(weights)) and (target is None or _same(known, target)):
+                return moments
+        return None
+
+    def keep_moments(self, target: Array, weights: Array | None, moments: Any) -> None:
+        """Keep what was read of all rows, and forget the oldest."""
+        kept = (*self.kept_moments, (target, _plain(weights), moments))
+        self.kept_moments = list(kept[-_MOST_KEPT:])
+
     def column_means(self, weights: Array | None) -> Array:
+        known = self.known_moments(weights)
+        if known is not None:
+            return known.x_mean
         s = np.ones(self.shape[0]) if weights is None else weights
         return self.rmatvec(s) / s.sum()
 
@@ -116,7 +150,11 @@ class StackedDesign(Design):
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
-        if magnitude is None:
+        known = self.known_moments(weights) if magnitude is None else None
+        if known is not None:
+            about = known.about_zero()
+            magnitude = np.sqrt(about.gram.diagonal() + about.unit * about.x_size) * (1 + 8 * _EPS)
+        elif magnitude is None:
             magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + n * _EPS)
         return Accuracy(d, n, magnitude)  # sums one after the other, at worst
 
@@ -129,9 +167,11 @@ class StackedDesign(Design):
         if isinstance(rows, slice):
             return self[np.arange(self.shape[0])[rows]]
         wanted = np.arange(self.shape[0])[rows]
+        if len(wanted) * self.shape[1] > _MOST_COPIED and (np.diff(wanted) > 0).all():
+            return self[wanted]
         order = np.argsort(wanted, kind="stable")
         found = np.empty((len(wanted), self.shape[1]), self.dtype)
-        for where, part in self.parts():
+        for where, part in self.parts() if len(wanted) else ():
             first, last = np.searchsorted(wanted[order], [where.start, where.stop])
             own = order[first:last]
             if len(own):
@@ -142,9 +182,28 @@ class StackedDesign(Design):
         """The first rows: others would cost a pass."""
         return next(self.blocks(count))[1]
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> Design:
-        """Some rows in ascending order, without a copy."""
-        return _Chosen(self, np.arange(self.shape[0])[rows])
+    def __getitem__(self, rows: Any) -> Any:
+        """Some rows in ascending order, or all rows of some columns (``[:, columns]``): no copy."""
+        if isinstance(rows, tuple):
+            every, columns = rows
+            chosen = self[every]
+            places = np.arange(self.shape[1])[columns]
+            own = chosen.of_columns(places)
+            own.kept_moments = [(Y, s, m.columns(places)) for Y, s, m in chosen.kept_moments]
+            return own
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
+        return self.of_rows(np.arange(self.shape[0])[rows])
+
+    def of_columns(self, columns: NDArray[np.intp]) -> StackedDesign:
+        """All rows of some columns."""
+        own = self.mapped(lambda part: DenseDesign(part.toarray()[:, columns]), len(columns))
+        own.dtype = self.dtype
+        return own
+
+    def of_rows(self, rows: NDArray[np.intp]) -> StackedDesign:
+        """Some rows in ascending order."""
+        return _Chosen(self, rows)
 
     def __matmul__(self, W: Array) -> Array:
         return self.matvec(W)
@@ -169,6 +228,9 @@ class _Chosen(StackedDesign):
                 yield slice(int(first), int(last)), part.take(own)
             if last == len(self._chosen) and where.stop < self._base.shape[0]:
                 break
+
+    def of_columns(self, columns: NDArray[np.intp]) -> StackedDesign:
+        return _Chosen(self._base.of_columns(columns), self._chosen)
 
 
 class _Mapped(StackedDesign):

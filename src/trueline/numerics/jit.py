@@ -193,6 +193,7 @@ class Compiler:
         function = kernel.py_func
         dispatcher = numba.njit(
             nogil=True,
+            no_cfunc_wrapper=True,  # nobody calls kernels from C; it costs a tenth of compiling
             error_model="numpy",
             fastmath={"reassoc", "contract"} if reassociate else False,
         )(function)
@@ -305,7 +306,7 @@ class LazyKernel:
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         if _running.step is not None:  # called by a kernel that is interpreted, at its expense
-            return self._counted(_running.step, *args)
+            return self._whole(*args) if self._whole else self._counted(_running.step, *args)
         before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
         _running.step = step = self._step
         try:

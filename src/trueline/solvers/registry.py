@@ -28,6 +28,7 @@ from trueline.solvers.newton.solver import Newton
 from trueline.solvers.piecewise_linear.class_interior_point import ClassInteriorPoint
 from trueline.solvers.piecewise_linear.highs import HiGHS
 from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint, NonCrossing
+from trueline.solvers.piecewise_linear.multipliers import Multipliers
 from trueline.solvers.piecewise_linear.smoothed import Smoothed
 from trueline.solvers.proximal_newton.columns import WorkingSetNewton
 from trueline.solvers.proximal_newton.gram import ProximalNewton
@@ -45,6 +46,7 @@ SOLVERS: dict[str, Solver] = {
         CoordinateDescent(),
         BlockDescent(),
         InteriorPoint(),
+        Multipliers(),
         HiGHS(),
         NonCrossing(),
         Smoothed(),

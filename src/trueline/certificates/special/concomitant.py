@@ -195,6 +195,8 @@ def _inverse(
 
     And the norm of what the coefficients a leave of the target.
     """
+    if parts.n_samples < len(kept):
+        return None, 0.0, 0.0
 
     def factor(part: Design, s: Array) -> Array:
         R = np.zeros((0, len(kept)))

@@ -41,6 +41,7 @@ from trueline.solvers.base import (
     run,
 )
 from trueline.solvers.iterative import best_constant
+from trueline.solvers.newton.batched import few_columns
 from trueline.solvers.newton.dense.descent import (
     Descent,
     approach,
@@ -124,6 +125,11 @@ class Newton(Solver):
         require_ordinary(problem)
         if is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
+        if few_columns.suits(problem) and not monitor.is_watching:
+            tol = float(gap_to_prove(problem.loss, options.tol, 1.0, True))
+            solution = few_columns.solve_targets(problem, options, tol)
+            if solution is not None:
+                return solution
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         curvatures = np.broadcast_to(
             problem.penalty.curvature, (problem.n_features, problem.n_targets)
