@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
@@ -412,10 +412,18 @@ def moments_of_parts(
         ]
 
     piles: list[list[tuple[int, Moments]]] = [[] for _ in every]
-    for moments in design.over_parts(of_part):
+    done, journal, key = 0, design.journal, b""
+    if journal is not None:
+        key = journal.key("moments", Y, *every)
+        done, known = journal.last(key)
+        piles = _piles_of(known, len(every)) if known else piles
+    left = design.over_parts(of_part, done) if journal is None or done < design.n_parts else ()
+    for done, moments in left:
         for pile, found in zip(piles, moments):
             if found is not None:
                 _pile_up(pile, found)
+        if journal is not None:
+            journal.note(key, done, _arrays_of(piles), is_due=done == design.n_parts)
     return [
         reduce(add, [moments for _, moments in reversed(pile)])
         if pile
@@ -431,6 +439,26 @@ def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moment
         found = moments_of_parts(design, Y, [weights])[0]
         design.keep_moments(Y, weights, found)
     return found
+
+
+def _arrays_of(piles: list[list[tuple[int, Moments]]]) -> list[Any]:
+    """Piles as arrays: for each the levels, then the moments field by field."""
+    out: list[Any] = []
+    for pile in piles:
+        out.append(np.array([level for level, _ in pile], dtype=np.int64))
+        out += [getattr(moments, one.name) for _, moments in pile for one in fields(Moments)]
+    return out
+
+
+def _piles_of(arrays: list[NDArray[Any]], count: int) -> list[list[tuple[int, Moments]]]:
+    """Piles from such arrays."""
+    given, piles = iter(arrays), []
+    for _ in range(count):
+        levels = next(given).tolist()
+        values: list[list[Any]] = [[next(given) for _ in fields(Moments)] for _ in levels]
+        made = [Moments(*[v.item() if v.ndim == 0 else v for v in each]) for each in values]
+        piles.append(list(zip(levels, made)))
+    return piles
 
 
 def _of_some(part: Design, Y: Array, weights: Array) -> Moments | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,9 @@ class StackedDesign(Design):
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
+        #: What passes gave, if they are to be found again after a crash, and the number of parts.
+        self.journal: Any = None
+        self.n_parts = 0
         #: (target, weights, moments) that were read before: what least squares needs of the rows.
         self.kept_moments: list[tuple[Array, Array | None, Any]] = []
 
@@ -52,29 +56,54 @@ class StackedDesign(Design):
     def parts(self) -> Iterator[tuple[slice, Design]]:
         """Where each part is, and its rows."""
 
-    def over_parts(self, make: Callable[[slice, Design], Any]) -> Iterator[Any]:
-        """What a function makes of every part, in their order."""
-        return (make(where, part) for where, part in self.parts())
+    def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
+        """The parts without so many at the start."""
+        return islice(self.parts(), first, None)
 
-    def _stacked(self, make: Callable[[slice, Design], Array]) -> Array:
-        return np.concatenate(list(self.over_parts(make)))
+    def over_parts(
+        self, make: Callable[[slice, Design], Any], first: int = 0
+    ) -> Iterator[tuple[int, Any]]:
+        """What a function makes of every part, in their order, and how many are done by then."""
+        parts = self.parts() if first == 0 else self.parts_from(first)
+        for done, (where, part) in enumerate(parts, first + 1):
+            yield done, make(where, part)
 
-    def _summed(self, make: Callable[[slice, Design], Array]) -> Array:
-        total = None
-        for found in self.over_parts(make):
+    def _stacked(self, make: Callable[[slice, Design], Array], *asked: Any) -> Array:
+        if self.journal is None:
+            return np.concatenate([found for _, found in self.over_parts(make)])
+        key = self.journal.key(*asked)
+        every = self.journal.all(key)
+        if sum(map(len, every)) < self.shape[0]:
+            for done, found in self.over_parts(make, len(every)):
+                self.journal.note(key, done, [found])
+                every.append(found)
+        return np.concatenate(every)
+
+    def _summed(self, make: Callable[[slice, Design], Array], *asked: Any) -> Array:
+        total, done, key = None, 0, b""
+        if self.journal is not None:
+            key = self.journal.key(*asked)
+            done, known = self.journal.last(key)
+            total = known[0] if known else None
+            if total is not None and done == self.n_parts:
+                return total
+        for count, found in self.over_parts(make, done):
             total = found if total is None else total + found
+            if self.journal is not None:
+                self.journal.note(key, count, [total], is_due=count == self.n_parts)
         assert total is not None
         return total
 
     def matvec(self, W: Array) -> Array:
-        return self._stacked(lambda _, part: part.matvec(W))
+        return self._stacked(lambda _, part: part.matvec(W), "matvec", W)
 
     def rmatvec(self, U: Array) -> Array:
-        return self._summed(lambda where, part: part.rmatvec(U[where]))
+        return self._summed(lambda where, part: part.rmatvec(U[where]), "rmatvec", U)
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
         both = self._summed(
-            lambda where, part: np.vstack(part.curved_product(H[where], V, level))  # one pass
+            lambda where, part: np.vstack(part.curved_product(H[where], V, level)),  # one pass
+            *("curved_product", H, V, level),
         )
         return both[:-1], both[-1]
 
@@ -82,11 +111,24 @@ class StackedDesign(Design):
         d, k = self.shape[1], Y.shape[1]
         sums = [np.zeros(d), np.zeros((d, d)), np.zeros((d, k)), np.zeros(d)]
         terms = count = 0
-        for where, part in self.parts():
-            own = part.second_moments(Y[where], None if weights is None else weights[where], shift)
+        asked = "second_moments", Y, weights, shift
+        key = b"" if self.journal is None else self.journal.key(*asked)
+        if self.journal is not None:
+            count, known = self.journal.last(key)
+            if known:
+                sums, terms = known[:4], int(known[4])
+
+        def of_part(where: slice, part: Design) -> SecondMoments:
+            own = None if weights is None else weights[where]
+            return part.second_moments(Y[where], own, shift)
+
+        left = self.over_parts(of_part, count) if count < (self.n_parts or 1) else ()
+        for count, own in left:
             for total, added in zip(sums, (own.total, own.gram, own.cross, own.size)):
                 total += added
-            terms, count = max(terms, own.terms), count + 1
+            terms = max(terms, own.terms)
+            if self.journal is not None:
+                self.journal.note(key, count, [*sums, terms], is_due=count == self.n_parts)
         return SecondMoments(sums[0], sums[1], sums[2], sums[3], terms + count)
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
@@ -121,11 +163,12 @@ class StackedDesign(Design):
         return self._summed(
             lambda where, part: part.column_squares(
                 None if weights is None else weights[where], shift
-            )
+            ),
+            *("column_squares", weights, shift),
         )
 
     def row_squares(self, shift: Array | None) -> Array:
-        return self._stacked(lambda _, part: part.row_squares(shift))
+        return self._stacked(lambda _, part: part.row_squares(shift), "row_squares", shift)
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape

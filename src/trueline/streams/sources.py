@@ -46,6 +46,18 @@ class Source(ABC):
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         """The named columns, in batches of at most so many rows."""
 
+    def read_from(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        """The same from a row on where a batch begins."""
+        done = 0
+        for batch in self.read(names, rows):
+            if done >= start:
+                yield batch
+            done += len(batch[0])
+
+    def stamp(self) -> Any:
+        """What changes when the rows change, as far as that is quick to see."""
+        return self.name
+
 
 class Files(Source):
     """Parquet, Arrow IPC or CSV: a file, a folder (with hive partitions), or a pattern."""
@@ -68,11 +80,36 @@ class Files(Source):
         self.columns = tuple(self._schema.names)
         self.words = [one.name for one in self._schema if not _is_number(one.type)]
 
+    def stamp(self) -> Any:
+        states = ((path, Path(path).stat()) for path in self._data.files)
+        return [(path, state.st_size, state.st_mtime_ns) for path, state in states]
+
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        return self.read_from(0, names, rows)
+
+    def read_from(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        done = 0
+        for batch in self._groups(start, names, rows):
+            if isinstance(batch, int):  # rows that were skipped unread
+                done += batch
+                continue
+            if done >= start:
+                yield batch
+            done += len(batch[0])
+
+    def _groups(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns | int]:
+        """Batches of one row group after the other; of those before a row only their number."""
+        done = 0
         for fragment in self._data.get_fragments():
             self._check(fragment, names)
             groups = fragment.split_by_row_group() if self._is_parquet else [fragment]
             for number, group in enumerate(groups):
+                size = group.row_groups[0].num_rows if self._is_parquet and start else 0
+                if done + size <= start and size:
+                    done += size
+                    yield size
+                    continue
+                done += size
                 where = fragment.path + (f", row group {number}" if self._is_parquet else "")
                 yield from self._read(group, names, rows, where)
 

@@ -90,7 +90,9 @@ def takes_batches(fit: Any) -> Any:
                     f"{type(self).__name__} takes no weights: open the rows without weight=."
                 )
             more = named.pop("params", {})
-            return fit(**{**named, "y": y, **more})
+            fitted = fit(**{**named, "y": y, **more})
+            X.forget_passes()
+            return fitted
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
