@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
@@ -84,6 +85,11 @@ class Batches(StackedDesign, Readable):
             kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self.n_parts, self._is_checked = len(sizes), False
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Files and row groups that are left out, and why."""
+        return dict(getattr(self._source, "skipped", {}))
 
     def fingerprint(self) -> bytes:
         """What tells these rows from others: files and their times, batches, target, weights."""
@@ -260,6 +266,7 @@ def open_rows(
     weight: str | ArrayLike | None = None,
     memory: str | float = "1GB",
     checkpoint: str | Path | None = None,
+    damaged: str = "raise",
 ) -> Batches:
     """Open rows that may be larger than memory.
 
@@ -286,6 +293,9 @@ def open_rows(
         A file in which passes are noted, 8 bytes a row for each pass at most: if the process is
         ended, the same lines run again go on from there, and give the same answer to the last bit.
         It is deleted at the end of a fit.
+    damaged : {"raise", "skip"}, default="raise"
+        What to do with files and row groups that cannot be read, or lack a column: an error that
+        names them; or one pass more that finds them, a warning, and ``rows.skipped``.
 
     Returns
     -------
@@ -309,6 +319,18 @@ def open_rows(
     if not columns:
         raise TableError(f"{found.name} has no column to predict from.")
     rows = int(min(max(_bytes(memory) / (_COPIES * 8 * len(columns)), _FEWEST_ROWS), 1e7))
+    if damaged not in ("raise", "skip"):
+        raise ValueError(f"damaged must be 'raise' or 'skip', got {damaged!r}.")
+    if damaged == "skip" and isinstance(found, Files):
+        beside = [name for name in (its_target, its_weight) if name is not None]
+        found.leave_out_damaged([*columns, *beside], rows)
+        if found.skipped:
+            warnings.warn(
+                f"{counted(len(found.skipped), 'file or row group', 'files or row groups')} of "
+                f"{found.name} cannot be read and will be left out: rows.skipped says which.",
+                UserWarning,
+                stacklevel=2,
+            )
     opened = Batches(found, list(columns), its_target, its_weight, rows)
     if checkpoint is not None:
         opened.journal = Journal(checkpoint, opened.fingerprint())
