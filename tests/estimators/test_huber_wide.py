@@ -67,3 +67,24 @@ def test_a_warm_start_with_more_columns_than_rows_begins_at_the_answer():
     model.fit(X, y)
     assert model.n_iter_ <= 1
     assert_allclose(model.coef_, before, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 40)], ids=["alike", "weighted"])
+def test_rows_that_can_all_be_fitted_take_one_linear_system(fit_intercept, weights):
+    """Words of texts are like this: no factorisation in the span of the rows is needed."""
+    X, y = table(40, 400, "binary")
+    model = HuberRegressor(fit_intercept=fit_intercept).fit(sp.csr_array(X), y, weights)
+    assert "one linear system" in str(model.explain())
+    assert model.scale_ == 0.0
+    assert_allclose(model.predict(sp.csr_array(X)), y, atol=1e-10)
+    assert model.verify(sp.csr_array(X), y, sample_weight=weights)
+
+
+def test_the_same_row_with_two_targets_cannot_be_fitted_exactly():
+    X, y = table(40, 400, "noise")
+    X[1] = X[0]
+    model = HuberRegressor().fit(X, y)
+    assert "one linear system" not in str(model.explain())
+    assert_allclose(model.predict(X[2:]), y[2:], atol=1e-6)
+    assert model.verify(X, y)

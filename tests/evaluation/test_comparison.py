@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
@@ -357,3 +358,30 @@ def test_the_perceptron_family_is_known_and_not_compared_unless_it_is_named():
     assert not set(usual) & set(family)
     with pytest.raises(ValueError, match="averaged perceptron"):
         compare(X, y, models=["percepton"], cv=3)
+
+
+def test_a_column_of_texts_is_compared_through_text_features():
+    texts = pytest.importorskip("pandas").Series(
+        ["cheap pills", "at noon", "buy pills", "noon"] * 10
+    )
+    kinds = ["spam", "mail", "spam", "mail"] * 10
+    with pytest.raises(ValueError, match=r"TextFeatures.*LogisticRegression"):
+        tl.compare(texts, kinds)
+    pipe = make_pipeline(tl.TextFeatures(), tl.LogisticRegression())
+    assert tl.compare(texts, kinds, [pipe]).best.score == 1.0
+
+
+def test_a_regression_among_classifiers_is_refused_by_name():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"'Ridge' predicts numbers.*task='regression'"):
+        tl.compare(X, y, [tl.Ridge()])
+
+
+def test_folds_of_sorted_rows_are_pointed_out(diabetes):
+    X, y = diabetes
+    order = np.argsort(y)
+    in_order = tl.compare(X[order], y[order], ["ridge"])
+    assert in_order.in_order
+    assert "shuffle=True" in str(in_order)
+    assert not tl.compare(X, y, ["ridge"]).in_order
+    assert not tl.compare(X[order], y[order], ["ridge"], cv=KFold(5, shuffle=True)).in_order

@@ -351,6 +351,12 @@ def _check_numbers(task: Task) -> None:
     """Linear models that are known by name take finite numbers."""
     if task.matrix is not None:
         return
+    if np.ndim(task.X) == 1:
+        model = "LogisticRegression()" if task.is_classifier else "Ridge()"
+        raise ValueError(
+            "X is a list of texts. TextFeatures makes columns of their words: "
+            f"models=[make_pipeline(TextFeatures(), {model})]."
+        )
     said = no_number(task.X) or "X holds more than finite numbers (missing or infinite values)"
     raise ValueError(
         f"{said}, which linear models do not take. TableFeatures makes numbers of texts, "

@@ -11,11 +11,11 @@ import time
 import warnings
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 
@@ -29,12 +29,14 @@ from trueline.evaluation.task import (
     Task,
     as_scorers,
     checked_target,
+    is_in_order,
     make_task,
     scorer_name,
     test_shares,
 )
 from trueline.guard import warn_of_gaps
 from trueline.table.columns import implausible_classes
+from trueline.wording import is_watched
 
 _WIDTH = 16  # characters of the bar
 _OFTEN = 0.1  # seconds between two changes of what is shown
@@ -55,7 +57,7 @@ class Progress:
     def __init__(self, title: str, names: list[str], shown: bool | None = None) -> None:
         self._title, self._names = title, names
         self._stream = sys.stderr
-        self.is_shown = _is_watched(self._stream) if shown is None else shown
+        self.is_shown = is_watched(self._stream) if shown is None else shown
         self._done, self._start, self._last = 0, time.perf_counter(), -1.0
         self._length = 0
 
@@ -97,14 +99,6 @@ class Progress:
         self._stream.write(f"\r{line}{padding}" + ("" if line else "\r"))
         self._stream.flush()
         self._length = len(line)
-
-
-def _is_watched(stream: TextIO) -> bool:
-    if stream.isatty():
-        return True
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"  # a notebook
 
 
 Array = NDArray[np.float64]
@@ -199,6 +193,8 @@ def compare(
     )
     leaking = warn_of_leakage(data.X, data.matrix, data.y, data.is_classifier)
     candidates = candidates_for(models, data, scale)
+    if data.is_classifier and scoring is None:
+        _refuse_regressors(candidates)
     scoring = scoring or ("accuracy" if data.is_classifier else "r2")
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError("compare takes one scorer: the winner must be the winner of something.")
@@ -209,7 +205,17 @@ def compare(
     entries.sort(key=lambda entry: -entry.score if np.isfinite(entry.score) else np.inf)
     _test_against_best(entries, test_shares(data.splits))
     name = scorer_name(scorer)
-    return Comparison(entries, name, len(data.splits), rule, leaking, unfinished)
+    in_order = (cv is None or isinstance(cv, int)) and is_in_order(data)
+    return Comparison(entries, name, len(data.splits), rule, leaking, unfinished, in_order)
+
+
+def _refuse_regressors(candidates: list[Candidate]) -> None:
+    for candidate in candidates:
+        if is_regressor(candidate.model):
+            raise ValueError(
+                f"{candidate.name!r} predicts numbers, and y looks like classes. Compare "
+                "classifiers; if the values of y are amounts, say task='regression'."
+            )
 
 
 def guess_task(y: Any) -> str:

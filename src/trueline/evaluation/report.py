@@ -116,6 +116,8 @@ class Comparison(Readable):
         Columns that tell the target exactly.
     unfinished : list of str
         Models that Ctrl-C left out.
+    in_order : bool
+        Whether the folds follow the order of the rows, and the target depends on that order.
     """
 
     entries: list[Entry]
@@ -124,6 +126,7 @@ class Comparison(Readable):
     rule: str
     leaking: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    in_order: bool = False
 
     @property
     def best(self) -> Entry:
@@ -235,10 +238,20 @@ class Comparison(Readable):
         picked = "best mean score" if self.rule == "min" else "fewest within one standard error"
         lines.append(f"* {picked}. The score of a chosen setting is a little too good.")
         lines += [f"edge: {entry.name}: {entry.edge}." for entry in self.entries if entry.edge]
+        if self.in_order:
+            lines.append(
+                "order: the rows are sorted by something that tells the target, so that every fold "
+                "asks for targets unlike those it learns from. If the order means nothing: "
+                "cv=KFold(5, shuffle=True, random_state=0)."
+            )
         if self.unfinished:
             lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
-            lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
+            tell = "tells" if len(self.leaking) == 1 else "tell"
+            lines.append(
+                f"LEAKAGE: {', '.join(self.leaking)} {tell} the target exactly. The scores are "
+                "those of a copy of the target: leave out what is only known together with it."
+            )
         elif self.scorer == "R2" and self.entries[0].score >= 1.0 - _EXACT:
             lines.append("LEAKAGE: the columns together tell the target exactly.")
         return "\n".join(lines)

@@ -231,6 +231,9 @@ def test_shares(splits: list[Split]) -> float:
 
 Array = NDArray[np.float64]
 
+# Folds whose targets differ so much, and by so much more than chance, are different tasks.
+_OWN_LEVELS, _BY_CHANCE = 0.3, 0.05
+
 
 @dataclass
 class Task:
@@ -374,6 +377,15 @@ def make_task(
     return Task(X, y, weights, splits, is_classifier, matrix)
 
 
+def is_in_order(task: Task) -> bool:
+    """Whether the test rows of the folds have targets of their own, as sorted rows do."""
+    if task.is_classifier or task.y.ndim > 1 or len(task.splits) > _BY_CHANCE * task.n_samples:
+        return False
+    y = task.y.astype(np.float64)
+    apart = sum(len(s.test) * (y[s.test].mean() - y.mean()) ** 2 for s in task.splits)
+    return bool(apart > _OWN_LEVELS * np.square(y - y.mean()).sum())
+
+
 def checked_target(y: Any) -> NDArray[Any]:
     """The target as an array, without missing values and of one kind."""
     y = np.asarray(y)
@@ -397,8 +409,8 @@ def checked_target(y: Any) -> NDArray[Any]:
 
 def _as_numbers(X: Any) -> Any:
     """X in double precision, rows first; None if it holds anything else, or what is not finite."""
-    dtypes = getattr(X, "dtypes", None)
-    kinds = [_kind(dtype) for dtype in dtypes] if dtypes is not None else []
+    dtypes = getattr(X, "dtypes", ())
+    kinds = [_kind(dtype) for dtype in (dtypes if np.iterable(dtypes) else [dtypes])]
     if any(kind not in "fiub" for kind in kinds):
         return None
     try:

@@ -181,6 +181,8 @@ def _inverse(
     And the norm of what the coefficients a leave of the target.
     """
     R = np.zeros((0, len(kept)))
+    if parts.n_samples < len(kept):
+        return None, 0.0, 0.0
     for where, block in parts.design.blocks(_BLOCK_ROWS):
         rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
         R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)

@@ -76,8 +76,8 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         Strength of the squared penalty.
     fit_intercept : bool, default=True
         Whether to fit b; it is 0 otherwise.
-    verbose : bool, default=False
-        Show the progress of the search.
+    verbose : bool or None, default=None
+        Whether to show the progress of the search; None: on a terminal, after three seconds.
 
     Attributes
     ----------
@@ -102,12 +102,12 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
     fit_intercept: bool = True
     time_limit: float | None = given(10.0, "[0, inf)", None)
     min_eigenvalue: float | None = given(None, "[0, 1]", None)
-    verbose: bool = False
+    verbose: bool | None = given(None, "boolean", None)
 
     @property
-    def progress(self) -> bool:
+    def progress(self) -> bool | None:
         """Whether a progress bar is shown (see ``verbose``)."""
-        return bool(self.verbose)
+        return self.verbose
 
     @abstractmethod
     def _limits(self, problem: Problem) -> tuple[int, float]:
