@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
+from trueline.cluster import is_dask, on_cluster
 from trueline.design import Design
+from trueline.design.stacked import StackedDesign
 from trueline.streams import Batches
+from trueline.wording import counted
 
 Array = NDArray[np.float64]
 
@@ -30,25 +33,36 @@ def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
-    if isinstance(X, Batches):
+    if isinstance(X, StackedDesign):
         return _validated_batches(estimator, X, y, **options)
+    if is_dask(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory: give it X.compute(). Linear "
+            "models with one strength of the penalty are fitted where the blocks are."
+        )
     with naming_columns(X, type(estimator).__name__):
         return validation.validate_data(estimator, X, y, **options)
 
 
 def _validated_batches(
-    estimator: Any, X: Batches, y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+    estimator: Any,
+    X: StackedDesign,
+    y: Any,
+    reset: bool = True,
+    multi_output: bool = False,
+    **_: Any,
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
     if not hasattr(type(estimator).fit, "takes_batches"):
-        raise TypeError(
-            f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
-            "rows.target. Linear models with one strength of the penalty read batches."
-        )
+        _refuse_batches(estimator)
     validation._check_n_features(estimator, X, reset=reset)
-    if reset:
+    if reset and X.columns is None:
+        estimator.__dict__.pop("feature_names_in_", None)
+    elif reset:
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
-    elif list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns:
+    elif (
+        X.columns and list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns
+    ):
         raise ValueError(
             "The feature names should match those that were passed during fit: open the rows with "
             f"columns={list(known)[:20]}."
@@ -58,7 +72,7 @@ def _validated_batches(
     if y is None:
         raise ValueError(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns "
-            "from a target. Name it: trueline.open(..., target='y')."
+            "from a target. Name it: trueline.open(..., target='y'); or give y beside X."
         )
     y = validation._check_y(y, multi_output=multi_output, estimator=estimator)
     if len(y) != X.shape[0]:
@@ -68,7 +82,10 @@ def _validated_batches(
 
 def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, target and weights; batches bring their own, where these are not given."""
-    if not isinstance(X, Batches):
+    if is_dask(X):
+        X = on_cluster(X, y, sample_weight)
+        return X, X.target, X.weights
+    if not isinstance(X, StackedDesign):
         return X, y, sample_weight
     y = X.target if y is None else y
     return X, y, X.weights if sample_weight is None else sample_weight
@@ -79,10 +96,10 @@ def takes_batches(fit: Any) -> Any:
 
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(X, Batches):
+        if isinstance(X, StackedDesign) or is_dask(X):
             signature = inspect.signature(fit)
             named = signature.bind_partial(self, X, *given, **named).arguments
-            _, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
+            X, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
             if "sample_weight" in signature.parameters:
                 named["sample_weight"] = weights
             elif weights is not None:
@@ -90,11 +107,38 @@ def takes_batches(fit: Any) -> Any:
                     f"{type(self).__name__} takes no weights: open the rows without weight=."
                 )
             more = named.pop("params", {})
-            return fit(**{**named, "y": y, **more})
+            return fit(**{**named, "X": X, "y": y, **more})
+        if is_dask(given[0] if given else named.get("y")):
+            raise TypeError(
+                "y is a Dask collection, but X is in memory: give both in the same form. If a step "
+                "of a pipeline has brought X here, let it work by blocks (X.map_blocks), or give "
+                "y.compute()."
+            )
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
     return with_batches
+
+
+def with_rows_in_memory(fit: Any) -> Any:
+    """Let ``fit(rows)`` say what to do, where rows in batches are not taken."""
+    if hasattr(fit, "takes_batches"):
+        return fit
+
+    @functools.wraps(fit)
+    def without_batches(self: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(given[0] if given else named.get("X"), Batches):
+            _refuse_batches(self)
+        return fit(self, *given, **named)
+
+    return without_batches
+
+
+def _refuse_batches(estimator: Any) -> NoReturn:
+    raise TypeError(
+        f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
+        "rows.target. Linear models with one strength of the penalty read batches."
+    )
 
 
 def wrappers(method: Any) -> int:
@@ -112,7 +156,8 @@ def weights_of(sample_weight: Any, n: int) -> Array:
 def refuse_nonfinite(X: Any, name: str) -> None:
     """An error if rows hold NaN or infinity; batches look for themselves."""
     if not isinstance(X, Design):
-        utils.assert_all_finite(X, input_name="X", estimator_name=name)
+        with naming_columns(X, name):
+            utils.assert_all_finite(X, input_name="X")
 
 
 def check_X_y(X: Any, y: Any, **options: Any) -> Any:
@@ -125,7 +170,7 @@ def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, one target and weights for a function; batches look at their rows when reading."""
     X, y, sample_weight = unpacked(X, y, sample_weight)
     options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
-    if not isinstance(X, Batches):
+    if not isinstance(X, StackedDesign):
         return *check_X_y(X, y, ensure_all_finite=False, **options), sample_weight
     if y is None:
         raise ValueError("A target is needed: trueline.open(..., target='y').")
@@ -137,7 +182,7 @@ def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}
-    if reset or isinstance(X, Batches):
+    if reset or isinstance(X, StackedDesign):
         return validate_data(estimator, X, y, reset=reset, **options)
     return check_X_y(X, y, estimator=estimator, **options)
 
@@ -219,11 +264,16 @@ def naming_columns(X: Any, who: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        found = no_number(X)
-        if found is None:
-            raise
         name = who if who not in ("", "NoneType", "str") else ""
         model = f"{name}()" if name else "model"
+        found = no_number(X)
+        if found is None and "X contains NaN" in str(error):
+            raise ValueError(
+                f"Input X contains NaN{_missing_values(X)}. TableFeatures fills in missing values "
+                f"and marks them: make_pipeline(TableFeatures(), {model})."
+            ) from error
+        if found is None:
+            raise
         raise ValueError(
             f"{found}, and {name or 'this'} takes numbers. TableFeatures makes numbers of texts, "
             f"categories and dates: make_pipeline(TableFeatures(), {model})."
@@ -251,6 +301,18 @@ def no_number(X: Any) -> str | None:
                 shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
                 return f"Column {name} of X holds text ({shown!r} in row {row})"
     return None
+
+
+def _missing_values(X: Any) -> str:
+    """Which columns hold NaN, and in how many rows; empty where that is not to be seen."""
+    counts = {
+        name: int(np.isnan(values).sum())
+        for name, values in _columns(X)
+        if values.dtype.kind == "f"
+    }
+    found = [f"column {name} in {counted(count, 'row')}" for name, count in counts.items() if count]
+    more = f" and {counted(len(found) - 3, 'more column')}" if len(found) > 3 else ""
+    return f": {', '.join(found[:3])}{more}" if found else ""
 
 
 def _columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:
