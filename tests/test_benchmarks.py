@@ -110,6 +110,7 @@ from benchmarks.suites import (
     separability,
     sparse,
     speed,
+    tiny,
 )
 from benchmarks.tuned import _interpreter, taking_part
 from scipy.stats import multivariate_normal
@@ -1552,3 +1553,16 @@ def test_a_pair_is_measured_and_told(folder):
     assert "0.50" in text
     assert "not verified" in text
     assert "over the limit" in text
+
+
+def test_tiny_fits_suit_every_model_and_are_told_slowest_first(tmp_path):
+    names = tiny._write(tmp_path)
+    sets = [field_read(tmp_path, name) for name in names]
+    assert {data.X.shape for data in sets} == {(150, 4), (1000, 10)}
+    assert all(any(case.suits(data) for data in sets) for case in MODELS.values())
+    store = Store("tiny", tmp_path / "results")
+    store.put(names[0], "Ridge", {"medians": [1.0, 2.0]})
+    store.put(names[0], "Lasso", {"medians": [2.0, 1.0]})
+    text = str(tiny.tables(store)[0])
+    assert text.index("Lasso") < text.index("Ridge")
+    assert "1 of 2 pairs are" in text

@@ -11,7 +11,7 @@ from trueline import SVC, SVR, NuSVC, OneClassSVM
 
 
 def test_one_class_alone_is_an_error():
-    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+    with pytest.raises(ValueError, match="at least two classes, but y holds one class only"):
         SVC().fit([[0.0], [1.0]], [1, 1])
 
 

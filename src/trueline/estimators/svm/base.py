@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -27,10 +27,13 @@ from trueline.estimators.shared.parameters import (
     parameters,
     same_rows,
     settings_of,
+    validate_changed,
 )
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     check_array,
+    is_plain,
+    keep_columns_of,
     numeric_target,
     signed_row_weights,
     validate_data,
@@ -137,7 +140,7 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
         -------
         self : object
         """
-        self._validate_params()
+        validate_changed(self)
         check_random_state(self.__dict__.get("random_state"))
         X, y = self._checked_data(X, y)
         target = self._checked_target(y)
@@ -178,6 +181,15 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
         self._sparse = is_sparse and not callable(self.kernel)
         if callable(self.kernel):
             check_consistent_length(X, y)
+            return X, y
+        if (
+            type(X) is np.ndarray
+            and X.flags.c_contiguous
+            and np.ndim(y) == 1
+            and is_plain(X, y, of_labels=isinstance(self, ClassifierMixin))
+            and np.isfinite(X).all()
+        ):
+            keep_columns_of(self, X)
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
         return short_indices(X), y

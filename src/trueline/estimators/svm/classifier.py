@@ -39,7 +39,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.classifier import TieRule, check_labels, chosen_by_scores
+from trueline.estimators.shared.classifier import TieRule, chosen_by_scores, encode_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
 from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
@@ -225,14 +225,12 @@ class PairwiseClassifier(TieRule, ClassifierMixin, Host):
     # --- fitting --------------------------------------------------------------------------------
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
-        labels = column_or_1d(y, warn=True)
-        check_labels(labels, type(self).__name__)
-        classes, codes = np.unique(labels, return_inverse=True)
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=labels)
-        if len(classes) < 2:
-            raise ValueError(
-                "The number of classes has to be greater than one; got "
-                f"{len(classes)} class: {classes.tolist()}."
+        classes, codes = encode_labels(y, type(self).__name__)
+        if self.class_weight is None:
+            self.class_weight_ = np.ones(len(classes))
+        else:
+            self.class_weight_ = compute_class_weight(
+                self.class_weight, classes=classes, y=column_or_1d(y)
             )
         self.classes_ = classes
         return codes
