@@ -31,6 +31,7 @@ SUITES = (
     "regret",
     "engines",
     "field",
+    "tiny",
     "digits",
 )
 

@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
+from trueline.design.stacked import StackedDesign
 from trueline.numerics.precision import two_sum
 from trueline.wording import Readable
 
@@ -107,8 +108,10 @@ class Moments(Readable):
         """One pass over the rows; Y has shape (n, k).
 
         Non-finite input gives non-finite moments, which the caller can test cheaply instead of
-        reading the data once more.
+        reading the data once more. Of a design in parts they are kept, and not read twice.
         """
+        if isinstance(design, StackedDesign):
+            return _kept_with(design, Y, weights)
         n = design.shape[0]
         total_weight = float(n) if weights is None else float(weights.sum())
         divisor = total_weight or 1.0  # no rows at all: every moment is zero
@@ -263,6 +266,18 @@ class Moments(Readable):
             y_size=self.y_size[which],
         )
 
+    def columns(self, which: NDArray[np.intp]) -> Moments:
+        """The moments of some of the columns."""
+        low = self.x_mean_low
+        return replace(
+            self,
+            x_mean=self.x_mean[which],
+            x_mean_low=low[which] if isinstance(low, np.ndarray) else low,
+            gram=self.gram[np.ix_(which, which)],
+            cross=self.cross[which],
+            x_size=self.x_size[which],
+        )
+
     def residual_square(self, W: Array) -> tuple[Array, Array]:
         """sum_i s_i (residual of row i)^2 per target at the best intercept, and its rounding.
 
@@ -316,7 +331,10 @@ class SharedMoments:
         if self._folds and (np.sum(left, axis=0) == 1)[self._every > 0].all():
             parts = [self.left_out(s) for s in self._folds]
             if None not in parts:
-                return reduce(add, [part for part in parts if part is not None])
+                total = reduce(add, [part for part in parts if part is not None])
+                if isinstance(self.design, StackedDesign):
+                    self.design.keep_moments(self.target, self._every, total)
+                return total
         return self._of(self._every)
 
     def left_out(self, weights: Array, test: Any = None) -> Moments | None:
@@ -330,12 +348,15 @@ class SharedMoments:
             if (times * self._every + weights != self._every).any():
                 return None
         if id(weights) not in self._left:
-            is_fold = any(weights is s for s in self._folds)
-            left = np.where(weights == 0, self._every, 0.0)
-            is_rest = is_fold and bool((weights + left == self._every).all())
-            is_less = 2 * np.count_nonzero(left) <= len(left) + 1
-            self._left[id(weights)] = self._of(left) if is_rest and is_less else None
+            rest = self._rest(weights) if any(weights is s for s in self._folds) else None
+            self._left[id(weights)] = None if rest is None else self._of(rest)
         return self._left[id(weights)]
+
+    def _rest(self, weights: Array) -> Array | None:
+        """The weights of the rows that are left out; None if these are not all others, or most."""
+        left = np.where(weights == 0, self._every, 0.0)
+        is_less = 2 * np.count_nonzero(left) <= len(left) + 1
+        return left if is_less and bool((weights + left == self._every).all()) else None
 
     def kept(self, weights: Array | None) -> Moments:
         """Of the rows that a fold has."""
@@ -344,14 +365,84 @@ class SharedMoments:
         left = self.left_out(weights)
         return self._of(weights) if left is None else self.total - left
 
+    @cached_property
+    def _read_at_once(self) -> list[tuple[Array, Moments]]:
+        """Of a design in parts: the moments of every fold, in one pass."""
+        rests = [(s, self._rest(s)) for s in self._folds]
+        wanted = [s if rest is None else rest for s, rest in rests]
+        if not wanted or any(rest is None for _, rest in rests):
+            wanted.append(self._every)
+        assert isinstance(self.design, StackedDesign)
+        return list(zip(wanted, moments_of_parts(self.design, self.target, wanted)))
+
     def _of(self, weights: Array) -> Moments:
+        if isinstance(self.design, StackedDesign):
+            for known, found in self._read_at_once:
+                if np.array_equal(known, weights):
+                    return found
+            return Moments.from_rows(self.design, self.target, weights)
         index = np.flatnonzero(weights)
-        rows: slice | NDArray[np.intp] = index
-        if len(index) and index[-1] - index[0] == len(index) - 1:  # no copy
-            rows = slice(int(index[0]), int(index[-1]) + 1)
-        own = weights[rows]
-        given = None if (own == 1).all() else own
-        return Moments.from_rows(self.design.take(rows), self.target[rows], given)
+        return _of_rows(self.design, self.target, weights, index)
+
+
+def _of_rows(design: Design, Y: Array, weights: Array, index: NDArray[np.intp]) -> Moments:
+    """Of the rows with an index, and no others."""
+    rows: slice | NDArray[np.intp] = index
+    if len(index) and index[-1] - index[0] == len(index) - 1:  # no copy
+        rows = slice(int(index[0]), int(index[-1]) + 1)
+    own = weights[rows]
+    given = None if (own == 1).all() else own
+    whole = len(index) == design.shape[0]
+    return Moments.from_rows(design if whole else design.take(rows), Y[rows], given)
+
+
+def moments_of_parts(
+    design: StackedDesign, Y: Array, every: Sequence[Array | None]
+) -> list[Moments]:
+    """The moments under several weights, in one pass over a design in parts.
+
+    Those of equally many parts are merged, as in pairwise summation: rounding grows with the
+    logarithm of their number.
+    """
+
+    def of_part(where: slice, part: Design) -> list[Moments | None]:
+        return [
+            Moments.from_rows(part, Y[where]) if s is None else _of_some(part, Y[where], s[where])
+            for s in every
+        ]
+
+    piles: list[list[tuple[int, Moments]]] = [[] for _ in every]
+    for moments in design.over_parts(of_part):
+        for pile, found in zip(piles, moments):
+            if found is not None:
+                _pile_up(pile, found)
+    return [
+        reduce(add, [moments for _, moments in reversed(pile)])
+        if pile
+        else Moments.from_rows(design.take(np.arange(0)), Y[:0])
+        for pile in piles
+    ]
+
+
+def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moments:
+    """The moments of a design in parts, read unless they were before."""
+    found = design.known_moments(weights, Y)
+    if found is None:
+        found = moments_of_parts(design, Y, [weights])[0]
+        design.keep_moments(Y, weights, found)
+    return found
+
+
+def _of_some(part: Design, Y: Array, weights: Array) -> Moments | None:
+    return _of_rows(part, Y, weights, np.flatnonzero(weights)) if weights.any() else None
+
+
+def _pile_up(pile: list[tuple[int, Moments]], moments: Moments) -> None:
+    """One more on a pile of merged ones: two of a level make one of the next."""
+    level = 0
+    while pile and pile[-1][0] == level:
+        moments, level = pile.pop()[1] + moments, level + 1
+    pile.append((level, moments))
 
 
 def _shift(design: Design) -> Array | None:

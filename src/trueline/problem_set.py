@@ -138,6 +138,8 @@ class ProblemSet(Readable):
         member = self.members[number]
         if self.shared is not None and self.shared.target is member.target:
             return self.shared.kept(member.weights)
+        if self.design.is_sequential:
+            return Moments.from_rows(self.design, member.target, member.weights)
         problem = self[number]
         return Moments.from_rows(problem.design, problem.target, problem.weights)
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TextIO, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _WIDTH = 88  # of a line of an outline
 _SHORT = 60  # characters of a value that are shown
+
+
+def is_watched(stream: TextIO) -> bool:
+    """Whether somebody sees at once what is written: on a terminal, or in a notebook."""
+    if stream.isatty():
+        return True
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"  # a notebook
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -1,6 +1,7 @@
 """Who may watch a fit: scikit-learn's callbacks, a progress bar, a trace, a clock."""
 
 import io
+import sys
 import warnings
 
 import numpy as np
@@ -12,7 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as TheirRidge
 
 import trueline
-from trueline import LinearRegressor, PolynomialRegression, RidgeCV
+from trueline import (
+    BestSubset,
+    LinearRegressor,
+    PolynomialRegression,
+    RidgeCV,
+    ZeroOneHalfspace,
+)
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
 
@@ -326,3 +333,25 @@ def test_callbacks_of_a_grid_search_reach_the_models_in_it(rows):
     assert search.best_params_ == theirs.best_params_
     assert "end iteration" in recorder.heard
     assert recorder.heard.count("setup") == recorder.heard.count("teardown") == 1
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("verbose", [None, False])
+@pytest.mark.parametrize("Model", [BestSubset, ZeroOneHalfspace])
+def test_a_long_search_shows_on_a_terminal_how_far_it_is(monkeypatch, Model, verbose):
+    monkeypatch.setattr("trueline.estimators.shared.base._PATIENCE", 1e-9)  # anything is long
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((40, 3)), rng.integers(2, size=40)
+    Model(verbose=verbose).fit(X, y)
+    assert ("gap" in terminal.getvalue()) == (verbose is None)
+
+
+def test_a_short_search_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    ZeroOneHalfspace().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    assert terminal.getvalue() == ""

@@ -243,7 +243,8 @@ def test_rows_that_meet_at_one_kink_take_few_steps(seed):
     group, Z = rng.random(4000) < 0.3, rng.normal(size=(4000, 2))
     X = np.column_stack([Z, group, ~group]).astype(float)
     y = rng.random(4000) < 1 / (1 + np.exp(6 - 2.5 * Z[:, 0]))
-    model = LinearSVC(loss="hinge").fit(X, y)
-    assert model.solver_ == "interior_point"
-    assert model.n_iter_ <= 40
-    assert model.verify(X, y)
+    for solver in ("interior_point", "multipliers"):
+        model = LinearSVC(loss="hinge", solver=solver).fit(X, y)
+        assert model.solver_ == solver
+        assert model.n_iter_ <= 40
+        assert model.verify(X, y)

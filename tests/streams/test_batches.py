@@ -5,24 +5,41 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import KFold
 
 import trueline
 from trueline import (
+    ARDRegression,
+    BayesianRidge,
+    BestSubset,
     ElasticNet,
+    ElasticNetCV,
     HuberRegressor,
     Lasso,
+    LassoCV,
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    OnlineLogisticRegression,
+    PassiveAggressiveClassifier,
+    Perceptron,
     PoissonRegressor,
     Ridge,
+    RidgeClassifierCV,
+    RidgeCV,
+    StepwiseRegression,
+    regularization_path,
 )
+from trueline.design import as_design
 from trueline.errors import TableError
+from trueline.moments import Moments, SharedMoments
 
 N = 3000
 FEATURES = ["a", "b", "c", "d"]
@@ -90,11 +107,11 @@ def test_proofs_are_checked_batch_by_batch(folder, model, target):
     assert not fitted.verify(rows)
 
 
-def test_least_squares_reads_the_features_once(folder):
+def test_all_of_least_squares_reads_the_features_once(folder):
     rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
-    for number, model in enumerate((LinearRegression(), Ridge(), Lasso(0.1)), 1):
+    for model in (LinearRegression(), Ridge(), Lasso(0.1), BayesianRidge(), StepwiseRegression()):
         model.fit(rows)
-        assert rows.passes == number
+        assert rows.passes == 1
     # Row groups of 400 and the rest of each file, cut at 256: 2 + 2, 3 * 2 and 3 * 2 batches.
     assert str(rows).endswith("16 batches of up to 256 rows")
 
@@ -120,11 +137,11 @@ def test_any_partition_gives_the_same_answer(cuts):
     assert model.certificate_.relative_gap < 1e-12
 
 
-@pytest.mark.parametrize("ending", ["csv", "arrow", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "arrow", "parquet"])
 def test_formats(tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     numbers = TABLE[[*FEATURES, "y"]]
-    if ending == "csv":
+    if ending.startswith("csv"):
         numbers.to_csv(path, index=False)
     elif ending == "arrow":
         numbers.to_feather(path)
@@ -142,6 +159,68 @@ def test_mapped_arrays_and_single_precision(tmp_path):
     model, whole = Ridge().fit(rows), Ridge().fit(single, TABLE["y"])
     assert model.coef_.dtype == whole.coef_.dtype
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("model", [Ridge(), Lasso(0.01), LinearSVC(), LogisticRegression()])
+def test_sparse_text_is_read_in_sparse_batches(tmp_path, model, zero_based):
+    S = sp.random_array((N, 100), density=0.05, rng=0, format="csr")
+    target = np.where(S @ RNG.standard_normal(100) > 0, 1.0, -1.0)
+    dump_svmlight_file(S, target, str(tmp_path / "rows.svm"), zero_based=zero_based)
+    rows = trueline.open(tmp_path / "rows.svm", memory="2MB")
+    assert rows.shape == S.shape
+    assert len(rows.starts) > 3
+    batched, whole = clone(model).fit(rows), clone(model).fit(S, target)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9, atol=1e-11)
+    assert batched.verify(S, target)
+    assert batched.verify(rows)
+    some = trueline.open(tmp_path / "rows.svm", columns=["x3", "x5"])
+    np.testing.assert_allclose(some.toarray(), S.toarray()[:, [3, 5]])
+
+
+def test_a_damaged_line_of_sparse_text_is_told(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:2 3:4\n1 1:two\n")
+    with pytest.raises(TableError, match=r"rows\.svm cannot be read near byte 0: .*two"):
+        trueline.open(tmp_path / "rows.svm")
+
+
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_queries_are_run_anew_in_every_pass(target):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("own", TABLE)
+    names = ", ".join(f'"{name}"' for name in [*FEATURES, target])
+    rows = trueline.open(connection.sql(f"select {names} from own"), target=target, memory="64KB")
+    model = Ridge() if target == "y" else LogisticRegression()
+    np.testing.assert_allclose(
+        clone(model).fit(rows).coef_, clone(model).fit(X, TABLE[target]).coef_, rtol=1e-9
+    )
+
+
+def test_rows_in_another_order_are_noticed():
+    draw = np.random.default_rng(0)
+    rows = trueline.open(
+        lambda: [TABLE.iloc[draw.permutation(N)]], target="y", columns=FEATURES, memory="64KB"
+    )
+    with pytest.raises(TableError, match="rows in another order .*ORDER BY"):
+        Ridge().fit(rows)
+
+
+def test_functions_give_arrays_and_arrow_tables():
+    y, weights = TABLE["y"].to_numpy(), TABLE["weight"].to_numpy()
+    cuts = [slice(start, start + 700) for start in range(0, N, 700)]
+    whole = Ridge().fit(X, y, sample_weight=weights)
+    pairs = trueline.open(lambda: ((X[cut], y[cut], weights[cut]) for cut in cuts))
+    np.testing.assert_allclose(Ridge().fit(pairs).coef_, whole.coef_, rtol=1e-12)
+    tables = trueline.open(
+        lambda: (pa.Table.from_pandas(TABLE.iloc[cut]) for cut in cuts),
+        target="y",
+        columns=FEATURES,
+        weight="weight",
+    )
+    np.testing.assert_allclose(Ridge().fit(tables).coef_, whole.coef_, rtol=1e-12)
+    alone = trueline.open(lambda: (X[cut] for cut in cuts))
+    np.testing.assert_array_equal(alone.toarray(), X)
 
 
 def test_partitions_by_folder_are_columns(tmp_path):
@@ -162,6 +241,169 @@ def test_some_rows_and_ranges_are_those_of_the_matrix(folder):
     np.testing.assert_array_equal(rows[np.flatnonzero(X[:, 0] > 1)].toarray(), X[X[:, 0] > 1])
     np.testing.assert_array_equal(rows.row(2000), X[2000])
     assert rows.take(slice(9, 9)).shape == (0, 4)
+
+
+# --- one pass for a search ------------------------------------------------------------------------
+
+FOLDS = [
+    5,
+    KFold(3, shuffle=True, random_state=0),
+    [(np.arange(2000), np.arange(2000, N)), (np.arange(1000, N), np.arange(500))],
+]
+
+
+@pytest.mark.parametrize("cv", FOLDS, ids=["in order", "shuffled", "given"])
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(
+    "model",
+    [RidgeCV([0.1, 10.0, 1000.0]), LassoCV(alphas=20), ElasticNetCV(l1_ratio=[0.5, 1.0], alphas=9)],
+    ids=lambda model: type(model).__name__,
+)
+def test_searches_by_folds_read_once_and_choose_as_in_memory(folder, model, weight, cv):
+    rows = trueline.open(folder, target="y", columns=FEATURES, weight=weight, memory="64KB")
+    batched = clone(model).set_params(cv=cv).fit(rows)
+    given = {} if weight is None else {"sample_weight": TABLE[weight]}
+    whole = clone(model).set_params(cv=cv).fit(X, TABLE["y"], **given)
+    scores = "fold_scores_" if isinstance(model, RidgeCV) else "mse_path_"
+    np.testing.assert_allclose(getattr(batched, scores), getattr(whole, scores), rtol=1e-9)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9, atol=1e-11)
+    assert batched.alpha_ == pytest.approx(whole.alpha_, rel=1e-12)
+    if cv == 5 and (weight is None or not isinstance(model, RidgeCV)):
+        assert rows.passes == 1
+    assert batched.verify(rows)
+
+
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_leaving_one_out_reads_twice(folder, target):
+    model = RidgeCV() if target == "y" else RidgeClassifierCV()
+    rows = trueline.open(folder, target=target, columns=FEATURES, memory="64KB")
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE[target])
+    assert rows.passes == 2
+    assert batched.best_score_ == pytest.approx(whole.best_score_, rel=1e-12)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9)
+
+
+def test_classes_are_scored_in_one_pass_a_fold(folder):
+    rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
+    model = RidgeClassifierCV(cv=3)
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE["kind"])
+    np.testing.assert_array_equal(batched.fold_scores_, whole.fold_scores_)
+    assert rows.passes <= 1 + 3
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(
+    "model",
+    [BayesianRidge(), BestSubset(), StepwiseRegression(), StepwiseRegression(criterion="cv")],
+    ids=str,
+)
+def test_searches_for_columns_and_evidence(folder, model, weight):
+    rows = trueline.open(folder, target="y", columns=FEATURES, weight=weight, memory="64KB")
+    given = {} if weight is None else {"sample_weight": TABLE[weight]}
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE["y"], **given)
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9, atol=1e-11)
+    # The proof of a best subset is about its rows, in three passes more.
+    assert rows.passes <= (4 if isinstance(model, BestSubset) else 1)
+    assert batched.verify(rows)
+
+
+def test_relevance_of_columns(folder):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    batched, whole = ARDRegression().fit(rows), ARDRegression().fit(X, TABLE["y"])
+    np.testing.assert_allclose(batched.coef_, whole.coef_, rtol=1e-9)
+    assert rows.passes == 1
+    with pytest.raises(ValueError, match="takes no weights: open the rows without weight="):
+        ARDRegression().fit(trueline.open(folder, target="y", columns=FEATURES, weight="weight"))
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_paths_read_once(folder, l1_ratio, fit_intercept):
+    rows = trueline.open(folder, target="y", columns=FEATURES, weight="weight", memory="64KB")
+    asked = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "alphas": 30}
+    batched = regularization_path(rows, **asked)
+    whole = regularization_path(X, TABLE["y"], sample_weight=TABLE["weight"], **asked)
+    assert rows.passes == 1
+    np.testing.assert_allclose(batched.alphas, whole.alphas, rtol=1e-12)
+    np.testing.assert_allclose(batched.coefs.toarray(), whole.coefs.toarray(), atol=1e-9)
+    np.testing.assert_allclose(batched.bic(), whole.bic(), rtol=1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(1, N - 1), max_size=12, unique=True), st.integers(0, 2**16))
+def test_moments_of_any_folds_in_any_partition(cuts, seed):
+    rows = trueline.open(
+        lambda: (TABLE.iloc[part] for part in np.array_split(np.arange(N), sorted(cuts))),
+        target="y",
+        columns=FEATURES,
+    )
+    Y, fold = rows.target[:, None], np.random.default_rng(seed).integers(0, 3, N)
+    folds = [np.where(fold == k, 0.0, 1.0) for k in range(3)]
+    shared = SharedMoments(rows, Y, None, folds)
+    for k in range(3):
+        found = shared.kept(folds[k])
+        whole = Moments.from_rows(as_design(X[fold != k]), Y[fold != k])
+        np.testing.assert_allclose(found.gram, whole.gram, rtol=1e-11, atol=1e-9)
+        np.testing.assert_allclose(found.cross, whole.cross, rtol=1e-11, atol=1e-9)
+        assert found.count == whole.count
+    assert rows.passes == 1
+
+
+# --- learning row by row --------------------------------------------------------------------------
+
+LEARNERS = [
+    Perceptron(shuffle=False, tol=None, max_iter=4),
+    Perceptron(shuffle=False, penalty="elasticnet"),
+    Perceptron(variant="averaged", shuffle=False, max_iter=5),
+    Perceptron(multiclass="direct", shuffle=False, max_iter=5),
+    Perceptron(early_stopping=True, shuffle=False, random_state=0),
+    PassiveAggressiveClassifier(shuffle=False),
+    OnlineLogisticRegression(shuffle=False),
+    OnlineLogisticRegression(update="plain", shuffle=False),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("target", ["kind", "weight"], ids=["two classes", "three"])
+@pytest.mark.parametrize("model", LEARNERS, ids=str)
+def test_rows_in_their_order_are_learned_as_in_memory(folder, model, target):
+    """To the last bit: a pass over batches visits the same rows in the same order."""
+    rows = trueline.open(folder, target=target, columns=FEATURES, memory="64KB")
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE[target])
+    np.testing.assert_array_equal(batched.coef_, whole.coef_)
+    np.testing.assert_array_equal(batched.intercept_, whole.intercept_)
+    np.testing.assert_array_equal(batched.predict(rows), whole.predict(X))
+    assert batched.certificate_.objective == whole.certificate_.objective
+    assert batched.verify(rows)
+
+
+def test_a_single_batch_is_shuffled_as_in_memory(folder):
+    rows = trueline.open(TABLE[FEATURES].to_numpy(), target=TABLE["kind"])
+    model = OnlineLogisticRegression(random_state=1)
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE["kind"])
+    np.testing.assert_array_equal(batched.coef_, whole.coef_)
+
+
+def test_rows_of_batches_are_shuffled_among_themselves(folder):
+    rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
+    model = OnlineLogisticRegression(random_state=1).fit(rows)
+    assert (model.coef_ != OnlineLogisticRegression(shuffle=False).fit(rows).coef_).any()
+    assert np.mean(model.predict(rows) == TABLE["kind"]) > 0.7
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(variant="voted"),
+        Perceptron(record_updates=True),
+        Perceptron(normalize_rows=True),
+        Perceptron(bias="constant_feature"),
+    ],
+    ids=str,
+)
+def test_learning_that_needs_its_rows_in_memory_says_so(folder, model):
+    with pytest.raises(ValueError, match="needs its rows in memory"):
+        model.fit(trueline.open(folder, target="kind", columns=FEATURES))
 
 
 # --- what cannot be read --------------------------------------------------------------------------
@@ -212,7 +454,8 @@ def test_missing_values_infinities_and_words_are_named(tmp_path):
         (X, {"target": [1.0]}, "X has 3000 rows, and the shape"),
         (X, {"columns": ["x7"]}, "has no column 'x7'. It has: x0, x1"),
         (X[0], {}, r"array of shape \(n, d\) is needed"),
-        (lambda: [X], {}, "must give DataFrames"),
+        (lambda: [[1.0, 2.0]], {}, "must give DataFrames, arrays, or pairs"),
+        (lambda: [], {}, "must give DataFrames, arrays, or pairs"),
         (sp.csr_array(X), {}, "give it to fit as it is"),
     ],
 )
@@ -227,7 +470,7 @@ def test_columns_in_another_order_are_not_predicted(folder):
         model.predict(trueline.open(folder, columns=FEATURES[::-1]))
 
 
-@pytest.mark.parametrize("model", [trueline.SVC(), trueline.LassoCV(), trueline.Perceptron()])
+@pytest.mark.parametrize("model", [trueline.SVC(), trueline.KernelRidge(), trueline.NuSVC()])
 def test_models_that_need_their_rows_in_memory_say_so(model):
     rows = trueline.open(X[:50], target=TABLE["count"][:50])
     with pytest.raises(TypeError, match="needs its rows in memory: give it rows.toarray"):

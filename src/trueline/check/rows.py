@@ -246,15 +246,29 @@ def dense(block: Any) -> Array:
     return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
+def _consecutive(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Blocks of rows, in their order and each row once."""
+    if not hasattr(X, "blocks"):
+        for start in range(0, X.shape[0], ROWS):
+            yield slice(start, start + ROWS), X[start : start + ROWS]
+        return
+    start = 0
+    for _, block in X.blocks(ROWS):
+        part = as_doubles(block, "X")
+        yield slice(start, start + len(part)), part
+        start += len(part)
+    if start != X.shape[0]:
+        raise Refused(f"X has {start} rows, and says that it has {X.shape[0]}")
+
+
 def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
     """X W + b, and a bound on the error; sums of m terms err by m + 3 units."""
     out, error = (np.empty((X.shape[0], W.shape[1])) for _ in range(2))
-    for start in range(0, len(out), ROWS):
-        block = X[start : start + ROWS]
+    for where, block in _consecutive(X):
         terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
-        out[start : start + ROWS] = block @ W + b
+        out[where] = block @ W + b
         size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
-        error[start : start + ROWS] = (terms + 4) * (EPS * size + SMALLEST * W.any())
+        error[where] = (terms + 4) * (EPS * size + SMALLEST * W.any())
     error[~np.isfinite(out)] = np.inf
     return out, error
 

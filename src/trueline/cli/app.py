@@ -28,7 +28,15 @@ app = typer.Typer(
 )
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA.CSV", help="The table; its first line names the columns.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="The table: CSV, its first line names the columns; or Parquet, a folder, a pattern.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Read batch by batch within so much: 500MB, 2GB. 1GB for Parquet, folders."),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by 'trueline fit'.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
@@ -161,9 +169,10 @@ def fit(
     category: Category = None,
     drop_missing: DropMissing = False,
     force: Force = False,
+    memory: Memory = None,
     debug: Debug = False,
 ) -> None:
-    """Fit a model to a CSV file, prove it, and save it."""
+    """Fit a model to a table, prove it, and save it."""
     from trueline.cli.commands import run_fit
     from trueline.cli.prepare import Request
 
@@ -171,7 +180,8 @@ def fit(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
     columns = (_split(features), _split(drop), _split(category), drop_missing, force)
-    run_fit(Request(data, target, model, options, *columns), out)
+    request = Request(data, target, model, options, *columns)
+    run_fit(request, out, memory)
 
 
 @app.command()
@@ -208,7 +218,13 @@ def explain(
 
 @app.command()
 @_guarded
-def verify(model: Model, data: Data, target: Target = None, debug: Debug = False) -> None:
+def verify(
+    model: Model,
+    data: Data,
+    target: Target = None,
+    memory: Memory = None,
+    debug: Debug = False,
+) -> None:
     """Check a model's proof against its data.
 
     Exit code 0 if it is proven, 3 if it is proven under a condition, which is printed, 1 if not.
@@ -217,7 +233,7 @@ def verify(model: Model, data: Data, target: Target = None, debug: Debug = False
     from trueline.cli.commands import run_verify
 
     codes = {Verdict.PROVEN: 0, Verdict.CONDITIONAL: 3, Verdict.NOT_PROVEN: 1}
-    raise typer.Exit(codes[run_verify(model, data, target).verdict])
+    raise typer.Exit(codes[run_verify(model, data, target, memory).verdict])
 
 
 @app.command()
@@ -271,19 +287,24 @@ def compare(
     category: Category = None,
     drop_missing: DropMissing = False,
     force: Force = False,
+    memory: Memory = None,
     debug: Debug = False,
 ) -> None:
-    """Compare linear models on the same folds of a CSV file; columns are standardised.
+    """Compare linear models on the same folds of a table; columns are standardised.
 
     Ctrl-C shows the models that are finished; the exit code is then 130.
     """
     from trueline.cli.comparing import Choices, run_compare
     from trueline.cli.prepare import Request
+    from trueline.cli.streaming import compare_rows, is_streamed
 
     columns = (_split(features), _split(drop), _split(category), drop_missing, force)
+    request = Request(data, target, "auto", {}, *columns)
+    if is_streamed(data, memory):
+        return compare_rows(request, folds, memory)
     names = None if models is None else [name.strip() for name in models.split(";")]
     choices = Choices(names, folds, scoring, rule, shuffle)
-    if not run_compare(Request(data, target, "auto", {}, *columns), choices, out):
+    if not run_compare(request, choices, out):
         raise typer.Exit(130)  # as of every command that Ctrl-C ended
 
 
@@ -296,12 +317,13 @@ def predict(
         Path | None,
         typer.Option("--out", "-o", help="Where to write the table; the terminal if not given."),
     ] = None,
+    memory: Memory = None,
     debug: Debug = False,
 ) -> None:
-    """Predict the target for the rows of a CSV file."""
+    """Predict the target for the rows of a table."""
     from trueline.cli.commands import run_predict
 
-    run_predict(model, data, out)
+    run_predict(model, data, out, memory)
 
 
 @app.command()

@@ -26,6 +26,7 @@ from trueline.cli.model_text import (
     show_verdict,
 )
 from trueline.cli.prepare import Prepared, Request, prepare, quiet_names
+from trueline.cli.streaming import fit_rows, is_streamed, predict_rows, verify_rows
 from trueline.errors import ModelFileError, TableError, require
 from trueline.estimators.shared.report import verify
 from trueline.evaluation.leakage import leaking_columns
@@ -36,10 +37,12 @@ from trueline.wording import counted
 _ZIP = b"PK\x03\x04"
 
 
-def run_fit(request: Request, out_path: Path) -> None:
+def run_fit(request: Request, out_path: Path, memory: str | None = None) -> None:
     """Fit, show, save."""
     out = show.console()
     _check_folder(out_path)  # before the work, not after it
+    if is_streamed(request.data, memory):
+        return fit_rows(request, memory, out_path)
     ready = prepare(request)
     encoded, table = ready.encoded, ready.table
     show_data(out, ready)
@@ -238,10 +241,14 @@ def _read_fitted(path: Path) -> ModelFile:
     return file
 
 
-def run_verify(model_path: Path, data: Path, target: str | None) -> Verification:
+def run_verify(
+    model_path: Path, data: Path, target: str | None, memory: str | None = None
+) -> Verification:
     """Check the proof of a model against its data; show every check and what is proven."""
     out = show.console()
     file = _read_model(model_path, data)
+    if is_streamed(data, memory):
+        return verify_rows(file, data, target, memory)
     if hasattr(file.model, "steps"):
         X, y = _frame_and_target(file.model, data, target)
         show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
@@ -319,11 +326,15 @@ def _frame_and_target(model: Any, data: Path, target: str | None) -> tuple[Any, 
     return frame[names], frame[target].to_numpy()
 
 
-def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
-    """Write the table again, with one more column."""
+def run_predict(
+    model_path: Path, data: Path, out_path: Path | None, memory: str | None = None
+) -> None:
+    """Write the table again, with one more column; of batches the predictions alone."""
     if out_path is not None:
         _check_folder(out_path)
     file = _read_model(model_path, data)
+    if is_streamed(data, memory):
+        return predict_rows(file, data, memory, out_path)
     table = read_table(data)
     predicted = np.full(table.n_rows, "", dtype=object)
     X: Any

@@ -168,8 +168,10 @@ class DenseDesign(Design):
             yield where, self.X[where].astype(np.float64, copy=False)
 
     def take(self, rows: NDArray[np.intp] | slice) -> DenseDesign:
-        # Indices in any order are gathered row by row.
-        return DenseDesign(self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0))
+        # Indices in any order are gathered row by row; by take, columns would be copied first.
+        if isinstance(rows, slice) or not self.X.flags.c_contiguous:
+            return DenseDesign(self.X[rows])
+        return DenseDesign(self.X.take(rows, axis=0))
 
     def row(self, i: int) -> Array:
         return self.X[i].astype(np.float64, copy=False)

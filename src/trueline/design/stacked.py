@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,23 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 
 _EPS = float(np.finfo(np.float64).eps)
+# More numbers than this are not held at once where rows are taken in order.
+_MOST_COPIED = 2_000_000
+
+
+# So many moments are kept: of a target or two, with and without weights.
+_MOST_KEPT = 4
+
+
+def _plain(weights: Array | None) -> Array | None:
+    """None for weights of one."""
+    return None if weights is None or (weights == 1).all() else weights
+
+
+def _same(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 class StackedDesign(Design):
@@ -27,18 +45,23 @@ class StackedDesign(Design):
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
+        #: (target, weights, moments) that were read before: what least squares needs of the rows.
+        self.kept_moments: list[tuple[Array, Array | None, Any]] = []
 
     @abstractmethod
     def parts(self) -> Iterator[tuple[slice, Design]]:
         """Where each part is, and its rows."""
 
+    def over_parts(self, make: Callable[[slice, Design], Any]) -> Iterator[Any]:
+        """What a function makes of every part, in their order."""
+        return (make(where, part) for where, part in self.parts())
+
     def _stacked(self, make: Callable[[slice, Design], Array]) -> Array:
-        return np.concatenate([make(where, part) for where, part in self.parts()])
+        return np.concatenate(list(self.over_parts(make)))
 
     def _summed(self, make: Callable[[slice, Design], Array]) -> Array:
         total = None
-        for where, part in self.parts():
-            found = make(where, part)
+        for found in self.over_parts(make):
             total = found if total is None else total + found
         assert total is not None
         return total
@@ -69,7 +92,22 @@ class StackedDesign(Design):
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         return DenseDesign(self.toarray()).kernel(weights, shift)
 
+    def known_moments(self, weights: Array | None, target: Array | None = None) -> Any:
+        """Moments under these weights (and of this target) that were read before, or None."""
+        for known, given, moments in self.kept_moments:
+            if _same(given, _plain(weights)) and (target is None or _same(known, target)):
+                return moments
+        return None
+
+    def keep_moments(self, target: Array, weights: Array | None, moments: Any) -> None:
+        """Keep what was read of all rows, and forget the oldest."""
+        kept = (*self.kept_moments, (target, _plain(weights), moments))
+        self.kept_moments = list(kept[-_MOST_KEPT:])
+
     def column_means(self, weights: Array | None) -> Array:
+        known = self.known_moments(weights)
+        if known is not None:
+            return known.x_mean
         s = np.ones(self.shape[0]) if weights is None else weights
         return self.rmatvec(s) / s.sum()
 
@@ -91,7 +129,11 @@ class StackedDesign(Design):
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
-        if magnitude is None:
+        known = self.known_moments(weights) if magnitude is None else None
+        if known is not None:
+            about = known.about_zero()
+            magnitude = np.sqrt(about.gram.diagonal() + about.unit * about.x_size) * (1 + 8 * _EPS)
+        elif magnitude is None:
             magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + n * _EPS)
         return Accuracy(d, n, magnitude)  # sums one after the other, at worst
 
@@ -104,9 +146,11 @@ class StackedDesign(Design):
         if isinstance(rows, slice):
             return self[np.arange(self.shape[0])[rows]]
         wanted = np.arange(self.shape[0])[rows]
+        if len(wanted) * self.shape[1] > _MOST_COPIED and (np.diff(wanted) > 0).all():
+            return self[wanted]
         order = np.argsort(wanted, kind="stable")
         found = np.empty((len(wanted), self.shape[1]), self.dtype)
-        for where, part in self.parts():
+        for where, part in self.parts() if len(wanted) else ():
             first, last = np.searchsorted(wanted[order], [where.start, where.stop])
             own = order[first:last]
             if len(own):
@@ -117,9 +161,22 @@ class StackedDesign(Design):
         """The first rows: others would cost a pass."""
         return next(self.blocks(count))[1]
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> Design:
-        """Some rows in ascending order, without a copy."""
+    def __getitem__(self, rows: Any) -> Any:
+        """Some rows in ascending order, or all rows of some columns (``[:, columns]``): no copy."""
+        if isinstance(rows, tuple):
+            every, columns = rows
+            chosen = self[every]
+            places = np.arange(self.shape[1])[columns]
+            own = chosen.of_columns(places)
+            own.kept_moments = [(Y, s, m.columns(places)) for Y, s, m in chosen.kept_moments]
+            return own
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
         return _Chosen(self, np.arange(self.shape[0])[rows])
+
+    def of_columns(self, columns: NDArray[np.intp]) -> StackedDesign:
+        """All rows of some columns."""
+        return _Narrowed(self, columns)
 
     def __matmul__(self, W: Array) -> Array:
         return self.matvec(W)
@@ -144,3 +201,18 @@ class _Chosen(StackedDesign):
                 yield slice(int(first), int(last)), part.take(own)
             if last == len(self._chosen) and where.stop < self._base.shape[0]:
                 break
+
+    def of_columns(self, columns: NDArray[np.intp]) -> StackedDesign:
+        return _Chosen(self._base.of_columns(columns), self._chosen)
+
+
+class _Narrowed(StackedDesign):
+    """All rows of some columns of another one."""
+
+    def __init__(self, base: StackedDesign, columns: NDArray[np.intp]) -> None:
+        super().__init__((base.shape[0], len(columns)), base.dtype)
+        self._base, self._columns = base, columns
+
+    def parts(self) -> Iterator[tuple[slice, Design]]:
+        for where, part in self._base.parts():
+            yield where, DenseDesign(part.toarray()[:, self._columns])

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from trueline.evaluation.task import (
 )
 from trueline.guard import warn_of_gaps
 from trueline.table.columns import implausible_classes
+from trueline.wording import is_watched
 
 _WIDTH = 16  # characters of the bar
 _OFTEN = 0.1  # seconds between two changes of what is shown
@@ -56,7 +57,7 @@ class Progress:
     def __init__(self, title: str, names: list[str], shown: bool | None = None) -> None:
         self._title, self._names = title, names
         self._stream = sys.stderr
-        self.is_shown = _is_watched(self._stream) if shown is None else shown
+        self.is_shown = is_watched(self._stream) if shown is None else shown
         self._done, self._start, self._last = 0, time.perf_counter(), -1.0
         self._length = 0
 
@@ -98,14 +99,6 @@ class Progress:
         self._stream.write(f"\r{line}{padding}" + ("" if line else "\r"))
         self._stream.flush()
         self._length = len(line)
-
-
-def _is_watched(stream: TextIO) -> bool:
-    if stream.isatty():
-        return True
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"  # a notebook
 
 
 Array = NDArray[np.float64]

@@ -17,8 +17,10 @@ bookkeeping is H. Daume's.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from trueline.design import DenseDesign, SparseDesign
+from trueline.design.stacked import StackedDesign
 from trueline.numerics.jit import kernel
 from trueline.online.adaptive import adaptive_pass
 from trueline.online.pass_kernels import (
@@ -69,6 +73,8 @@ class Order:
         Rows that are visited at all.
     drawn : bool
         Whether each visit draws any of the rows anew, instead of shuffling them.
+    starts : sequence of int, optional
+        Where batches begin, and the last one ends: rows are shuffled within their batch.
 
     Examples
     --------
@@ -82,6 +88,7 @@ class Order:
     seed: int | None = None
     keep: NDArray[np.bool_] | None = None
     drawn: bool = False
+    starts: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self._rows = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
@@ -93,7 +100,8 @@ class Order:
         if self.seed is not None and self.drawn:
             self._rows = self._random.integers(0, self.n, self.n, dtype=self._rows.dtype)
         elif self.seed is not None:
-            shuffle(self._rows, self.seed)
+            for start, stop in pairwise(self.starts or (0, self.n)):
+                shuffle(self._rows[start:stop], self.seed)
         return self._rows if self.keep is None else self._rows[self.keep[self._rows]]
 
 
@@ -200,11 +208,34 @@ class Task:
 
     def learn(self, order: NDArray[Any], log: Array) -> None:
         """One pass; raises if a score is no number."""
+        if isinstance(self.rows.X, StackedDesign):
+            return self._learn_in_turn(self.rows.X, order, log)
         bad = self._pass(order, log)
         if bad < 0 and not np.isfinite(self.w.sum() + self.b.sum()):
             bad = int(order[-1])
         if bad >= 0:
             raise_for_row(self.rows.X, bad, self.name)
+
+    def _learn_in_turn(self, design: StackedDesign, order: NDArray[Any], log: Array) -> None:
+        """One pass over rows in batches; those of a batch stand together in the order."""
+        first = 0
+        for where, part in design.parts():
+            last = bisect_left(order, True, lo=first, key=lambda row: bool(row >= where.stop))
+            if last == first:
+                continue
+            assert isinstance(part, DenseDesign | SparseDesign)
+            X: Any = part.X if isinstance(part, DenseDesign) else part.by_rows
+            weights = self.rows.weights if len(self.rows.weights) == 1 else self.rows.weights[where]
+            X = X if sp.issparse(X) else np.ascontiguousarray(X)
+            own = replace(
+                self,
+                rows=Rows(X, self.rows.codes[where], weights),
+                counts=self.counts[where] if len(self.counts) else self.counts,
+            )
+            if self.penalty is not None:
+                own.state = self.state
+            own.learn(order[first:last] - where.start, log)
+            first = last
 
     def _pass(self, order: NDArray[Any], log: Array) -> int:
         """One pass; -1, or the row whose score is no number."""

@@ -80,6 +80,8 @@ def fold_problems(
     """
     rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
     shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
+    if problem.design.is_sequential:
+        _ = shared.total  # in one pass with those of all folds, before a strength asks for sums
     # Folds of the same weight have the same penalties.
     known = {weight: penalties(weight) for weight in {float(s.sum()) for s in rows}}
     target = problem.target
@@ -203,6 +205,10 @@ def largest_correlation(problem: Problem) -> float:
 
 def _correlation(problem: Problem, W: Array | None = None) -> Array:
     """X^T of the residuals, both centred if there is an intercept."""
+    if problem.design.is_sequential:
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        about = moments if problem.fit_intercept else moments.about_zero()
+        return about.cross if W is None else about.cross - about.gram @ W
     residual = problem.target if W is None else problem.target - problem.design.matvec(W)
     if not problem.fit_intercept:
         return problem.design.rmatvec(problem.weigh(residual))

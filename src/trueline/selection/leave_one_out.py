@@ -68,7 +68,8 @@ def leave_one_out_squares(problem: Problem, spectrum: Spectrum, alphas: Array) -
         return total
 
     n = problem.n_samples
-    if spectrum.rows is not None or n * problem.n_features < 1_000_000:
+    is_small = n * problem.n_features < 1_000_000
+    if spectrum.rows is not None or is_small or problem.design.is_sequential:
         return work((0, n))
     cuts = np.linspace(0, n, 5).astype(int)
     strands = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

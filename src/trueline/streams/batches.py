@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -14,9 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueline.design.base import Design
 from trueline.design.dense import DenseDesign
+from trueline.design.sparse import SparseDesign
 from trueline.design.stacked import StackedDesign
 from trueline.errors import TableError
-from trueline.streams.sources import Arrays, Columns, Factory, Files, Source
+from trueline.streams.sources import (
+    SVMLIGHT,
+    Arrays,
+    Columns,
+    Factory,
+    Files,
+    Query,
+    Source,
+    Svmlight,
+)
 from trueline.wording import Readable, counted
 
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -39,8 +50,6 @@ class Batches(StackedDesign, Readable):
         Of the features.
     target : array of shape (n,), or None
     weights : array of shape (n,), or None
-    passes : int
-        How often the features were read to the end.
 
     Examples
     --------
@@ -56,15 +65,32 @@ class Batches(StackedDesign, Readable):
     def __init__(
         self, source: Source, columns: list[str], target: str | None, weight: str | None, rows: int
     ) -> None:
-        self._source, self._rows, self.columns, self.passes = source, rows, columns, 0
+        self._source, self._rows, self.columns = source, rows, columns
+        self._done = [0]  # passes, shared with views of some columns
+        #: Called with the number of the pass and of its rows that were read, if it is set.
+        self.on_batch: Callable[[int, int], object] | None = None
         more = [name for name in (target, weight) if name is not None]
+        self._target_name = None if source.is_repeatable else target
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
-        first = next(source.read(columns, rows))
-        is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
-        kind = np.dtype(np.float32 if is_single else np.float64)
-        super().__init__((int(self._starts[-1]), len(columns)), kind)
+        self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
+        kind: np.dtype[Any] = np.dtype(np.float64)
+        if not source.is_sparse:
+            first = next(source.read(columns, rows))
+            is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
+            kind = np.dtype(np.float32 if is_single else np.float64)
+        super().__init__((self.starts[-1], len(columns)), kind)
         self._is_checked = False
+
+    @property
+    def numbers(self) -> list[str]:
+        """Those of the columns that hold numbers, as far as the source tells."""
+        words = self._source.words
+        return [name for name in self.columns if name not in words]
+
+    @property
+    def passes(self) -> int:
+        """How often features were read to the end."""
+        return self._done[0]
 
     def _first_pass(
         self, names: list[str], target: str | None, weight: str | None
@@ -88,38 +114,77 @@ class Batches(StackedDesign, Readable):
             sizes,
         )
 
+    def of_columns(self, columns: NDArray[np.intp]) -> Batches:
+        """Only these columns are read."""
+        own = copy(self)
+        own.columns = [self.columns[j] for j in columns]
+        StackedDesign.__init__(own, (self.shape[0], len(columns)), self.dtype)
+        return own
+
     def parts(self) -> Iterator[tuple[slice, Design]]:
         count = 0
         for count, batch in enumerate(_read_ahead(self._blocks), 1):
-            if count >= len(self._starts) or len(batch) != np.diff(self._starts)[count - 1]:
+            if count >= len(self.starts) or batch.shape[0] != np.diff(
+                self.starts[count - 1 : count + 1]
+            ):
                 break
-            yield slice(int(self._starts[count - 1]), int(self._starts[count])), DenseDesign(batch)
+            if self.on_batch is not None:
+                self.on_batch(self.passes + 1, self.starts[count])
+            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
+            yield slice(*self.starts[count - 1 : count + 1]), design
         else:
-            if count == len(self._starts) - 1:
-                self.passes, self._is_checked = self.passes + 1, True
+            if count == len(self.starts) - 1:
+                self._done[0] += 1
+                self._is_checked = True
                 return
         raise TableError(
             f"{self._source.name} has other rows than when it was opened: open it again."
         )
 
-    def _blocks(self) -> Iterator[NDArray[Any]]:
-        for batch in self._source.read(self.columns, self._rows):
-            block = np.empty((len(batch[0]), len(batch)), self.dtype, order="F")
+    def _blocks(self) -> Iterator[Any]:
+        if isinstance(self._source, Svmlight):
+            for rows in self._source.blocks(self.columns):
+                self._look_at(rows, rows.data)
+                yield rows
+            return
+        names = [*self.columns, *([self._target_name] if self._target_name else [])]
+        start = 0
+        for batch in self._source.read(names, self._rows):
+            count = len(batch[0])
+            if self._target_name and not self._is_target(batch.pop(), start):
+                raise TableError(
+                    f"{self._source.name} gives its rows in another order than when it was opened: "
+                    "let it sort them (in a query: ORDER BY)."
+                )
+            block = np.empty((count, len(batch)), self.dtype, order="F")
             for j, column in enumerate(batch):
                 try:
                     block[:, j] = column
                 except ValueError:
                     raise TableError(_not_numbers(self.columns[j], column)) from None
-            if not (self._is_checked or np.isfinite(block).all()):
-                j = int(np.argmax(~np.isfinite(block).all(axis=0)))
-                raise TableError(f"Column {self.columns[j]!r} contains NaN or infinity.")
+            self._look_at(block, block)
+            start += count
             yield block
+
+    def _is_target(self, values: NDArray[Any], start: int) -> bool:
+        """Whether these are the targets from a row on; other sizes are noticed elsewhere."""
+        assert self.target is not None
+        known = self.target[start : start + len(values)]
+        return len(known) < len(values) or bool((known == values).all())
+
+    def _look_at(self, block: Any, numbers: NDArray[Any]) -> None:
+        """An error for numbers that are not finite, in the first pass."""
+        if not (self._is_checked or np.isfinite(numbers).all()):
+            dense = block.toarray() if sp.issparse(block) else block
+            j = int(np.argmax(~np.isfinite(dense).all(axis=0)))
+            raise TableError(f"Column {self.columns[j]!r} contains NaN or infinity.")
 
     def __str__(self) -> str:
         n, d = self.shape
         return (
             f"{counted(n, 'row')} x {counted(d, 'column')} of {self._source.name}, "
-            f"{counted(len(self._starts) - 1, 'batch', 'batches')} of up to {self._rows:,} rows"
+            f"{counted(len(self.starts) - 1, 'batch', 'batches')} of up to "
+            f"{max(np.diff(self.starts)):,} rows"
         )
 
 
@@ -175,11 +240,14 @@ def open_rows(
 
     Parameters
     ----------
-    source : str or path, array, or callable
-        A Parquet, Arrow IPC or CSV file, a folder of such files (with hive partitions), or a
-        pattern such as ``"folder/*.parquet"``; an array of shape (n, d), such as one mapped from a
-        file; or a function without arguments that gives an iterator of DataFrames, a new one
-        whenever it is called.
+    source : str or path, array, query, or callable
+        A Parquet, Arrow IPC or CSV file (``.csv.gz`` too), a folder of such files (with hive
+        partitions), or a pattern such as ``"folder/*.parquet"``; an SVMlight file (``.svm``,
+        ``.svmlight``, ``.libsvm``), whose batches are sparse; a query of DuckDB
+        (``duckdb.sql("select ... order by ...")``); an array of shape (n, d), such as one mapped
+        from a file; or a function without arguments that gives an iterator of batches, a new one
+        whenever it is called: DataFrames, Arrow tables, arrays X, or tuples (X, y) or
+        (X, y, weight) of arrays.
     target : str, or array-like of shape (n,), optional
         The column to predict; for arrays, its values.
     columns : sequence of str, optional
@@ -201,7 +269,7 @@ def open_rows(
     >>> trueline.open(np.ones((1000, 4)), target=np.arange(1000.0), memory="64KB")
     1,000 rows x 4 columns of the array, 4 batches of up to 256 rows
     """
-    found, its_target, its_weight = _source_of(source, target, weight)
+    found, its_target, its_weight = _source_of(source, target, weight, _bytes(memory) / _COPIES)
     for name in (*(columns or ()), its_target, its_weight):
         if name is not None and name not in found.columns:
             raise TableError(
@@ -215,12 +283,21 @@ def open_rows(
     return Batches(found, list(columns), its_target, its_weight, rows)
 
 
-def _source_of(source: Any, target: Any, weight: Any) -> tuple[Source, str | None, str | None]:
+def _source_of(
+    source: Any, target: Any, weight: Any, memory: float
+) -> tuple[Source, str | None, str | None]:
     """Whatever was given as a source, and the names of target and weights in it."""
     if isinstance(source, str | Path):
+        if Path(source).suffix.lower() in SVMLIGHT and Path(source).is_file():
+            return Svmlight(source, memory), "target", weight
         return Files(source), target, weight
+    if hasattr(source, "fetch_arrow_reader"):
+        return Query(source), target, weight
     if callable(source):
-        return Factory(source), target, weight
+        made = Factory(source)
+        target = made.beside[0] if target is None and made.beside else target
+        weight = made.beside[1] if weight is None and len(made.beside) > 1 else weight
+        return made, target, weight
     if sp.issparse(source):
         raise TableError("A sparse matrix is in memory already: give it to fit as it is, with y.")
     X = source if hasattr(source, "shape") else np.asarray(source)

@@ -1,4 +1,4 @@
-"""Where batches come from: Parquet, Arrow and CSV files, arrays, functions.
+"""Where batches come from: Parquet, Arrow, CSV and SVMlight files, queries, arrays, functions.
 
 A source gives the columns that are asked for, in batches that are cut alike in every pass.
 """
@@ -6,18 +6,20 @@ A source gives the columns that are asked for, in batches that are cut alike in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
 
 from trueline.errors import TableError, require
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
-_FORMATS |= {".ipc": "ipc", ".csv": "csv"}
-_LOOK = 1024  # rows of a function's first batch that tell the columns
+_FORMATS |= {".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 Columns = list[NDArray[Any]]
 
@@ -29,10 +31,16 @@ class Source(ABC):
     ----------
     name : str
     columns : tuple of str
+    is_sparse, is_repeatable : bool
     """
 
     name: str
     columns: tuple[str, ...]
+    is_sparse = False
+    #: Whether every pass is certain to give the same rows in the same order.
+    is_repeatable = True
+    #: Columns that are known to hold no numbers.
+    words: Collection[str] = ()
 
     @abstractmethod
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
@@ -46,7 +54,7 @@ class Files(Source):
         dataset = require("pyarrow.dataset", "tables")
         self.name = str(path)
         paths = _expanded(path)
-        ending = Path(_first_file(paths)).suffix.lower()
+        ending = _ending(_first_file(paths))
         if ending not in _FORMATS:
             raise TableError(
                 f"{path}: files end in {', '.join(_FORMATS)}, and these end in {ending!r}."
@@ -58,6 +66,7 @@ class Files(Source):
             raise TableError(f"{path} cannot be read: {error}") from error
         self._schema = self._data.schema
         self.columns = tuple(self._schema.names)
+        self.words = [one.name for one in self._schema if not _is_number(one.type)]
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         for fragment in self._data.get_fragments():
@@ -117,6 +126,12 @@ def _values(column: Any, name: str, where: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
+def _ending(path: str) -> str:
+    """Of a file's name; of compressed files the last two."""
+    endings = Path(path).suffixes
+    return "".join(endings[-2:] if endings[-1:] == [".gz"] else endings[-1:]).lower()
+
+
 def _expanded(path: str | Path) -> Any:
     text = str(path)
     if not any(sign in text for sign in "*?["):
@@ -163,20 +178,124 @@ class Arrays(Source):
 
 
 class Factory(Source):
-    """A function without arguments that gives an iterator of DataFrames, a new one each time."""
+    """A function without arguments that gives an iterator of batches, a new one each time.
+
+    A batch is a DataFrame, an Arrow table, an array of shape (n, d), or a pair (X, y) or a triple
+    (X, y, weight) of arrays, whose columns are x0, x1, ... and ``target`` and ``weight``.
+    """
+
+    is_repeatable = False
 
     def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
         self.name, self._make = "the function", make
         first = next(iter(make()), None)
-        if first is None or not hasattr(first, "columns"):
-            raise TableError("The function must give DataFrames, and at least one.")
-        self.columns = tuple(str(name) for name in first.columns)
+        self.columns = tuple(_named(first)) if first is not None else ()
+        #: The names of target and weights where batches are tuples of arrays.
+        self.beside = self.columns[len(first[0].T) :] if isinstance(first, tuple) else ()
+        if not self.columns:
+            raise TableError(
+                "The function must give DataFrames, arrays, or pairs of arrays (X, y), and at "
+                f"least one; it gave {type(first).__name__}."
+            )
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
-        for frame in self._make():
-            given = {str(name): name for name in frame.columns}
+        for batch in self._make():
+            given = _named(batch)
             if missing := [name for name in names if name not in given]:
                 raise TableError(f"A batch has no column {missing[0]!r}, which the first one had.")
-            for start in range(0, len(frame), rows):
-                stop = start + rows
-                yield [np.asarray(frame[given[name]])[start:stop] for name in names]
+            columns = [given[name]() for name in names]
+            for start in range(0, len(columns[0]), rows):
+                yield [column[start : start + rows] for column in columns]
+
+
+class Query(Source):
+    """A relation of DuckDB, such as ``duckdb.sql("select ...")``: run anew in every pass."""
+
+    is_repeatable = False
+
+    def __init__(self, relation: Any) -> None:
+        self.name, self._relation = "the query", relation
+        self.columns = tuple(relation.columns)
+
+    def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        chosen = self._relation.project(quoted)
+        # DuckDB 1.4 has renamed it.
+        read = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_arrow_reader
+        for batch in read(rows):
+            for start in range(0, batch.num_rows, rows):
+                part = batch.slice(start, rows)
+                yield [_values(part.column(j), n, self.name) for j, n in enumerate(names)]
+
+
+def _named(batch: Any) -> dict[str, Callable[[], NDArray[Any]]]:
+    """What makes the columns of a batch, by name; empty for what is none."""
+    if hasattr(batch, "column_names"):  # of Arrow
+        return {n: partial(_values, batch.column(n), n, "a batch") for n in batch.column_names}
+    if hasattr(batch, "columns"):
+        return {str(name): partial(_array_of, batch, name) for name in batch.columns}
+    X, *more = batch if isinstance(batch, tuple) else (batch,)
+    if getattr(X, "ndim", 0) != 2 or len(more) > 2:
+        return {}
+    found: dict[str, Callable[[], NDArray[Any]]] = {
+        f"x{j}": partial(_array_of, X, (slice(None), j)) for j in range(X.shape[1])
+    }
+    for name, values in zip(("target", "weight"), more):
+        found[name] = partial(np.asarray, values)
+    return found
+
+
+def _array_of(batch: Any, place: Any) -> NDArray[Any]:
+    return np.asarray(batch[place])
+
+
+class Svmlight(Source):
+    """A file in the format of SVMlight and LIBSVM, ``label column:value ...`` line by line.
+
+    Batches are sparse, and cut by bytes. Columns count from 1, or from 0 if column 0 occurs.
+    """
+
+    is_sparse = True
+    _BYTES_EACH = 16  # of an entry: its value, its column, and the text that it is read from
+
+    def __init__(self, path: str | Path, memory: float) -> None:
+        self.name, self._path = str(path), str(path)
+        size = Path(path).stat().st_size
+        self._step = int(max(memory / self._BYTES_EACH, 1 << 16))
+        self._offsets = range(0, size, self._step)
+        self._from_zero, self._width = True, 2**31 - 1  # more than there are
+        first, last = self._width, -1
+        for X, _ in self._parts():
+            first = min(first, X.indices.min(initial=first))
+            last = max(last, X.indices.max(initial=-1))
+        self._width, self._from_zero = int(last) + 1, first == 0
+        count = self._width - (not self._from_zero)
+        self.columns = (*(f"x{j}" for j in range(count)), "target")
+
+    def _parts(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+        for offset in self._offsets:
+            try:
+                X, y = load_svmlight_file(
+                    self._path,
+                    n_features=self._width,
+                    zero_based=True,
+                    offset=offset,
+                    length=self._step,
+                )
+            except (ValueError, IndexError) as error:
+                raise TableError(
+                    f"{self.name} cannot be read near byte {offset:,}: {error}"
+                ) from error
+            if X.shape[0]:
+                yield X, y
+
+    def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        for _, y in self._parts():
+            yield [y]
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Any]:
+        """The named columns as compressed rows, in the batches of :meth:`read`."""
+        places = [int(name[1:]) + (not self._from_zero) for name in names]
+        is_all = len(places) == len(self.columns) - 1
+        for X, _ in self._parts():
+            yield (X[:, int(not self._from_zero) :] if is_all else X[:, places]).tocsr()

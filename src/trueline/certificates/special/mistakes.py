@@ -40,7 +40,7 @@ less room: with g the smallest of y_i times the scores, gamma^2 is to be replace
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel import is_definite, score_error
+from trueline.design import Design
 from trueline.losses.hinge import ZeroOne
 from trueline.penalties import NoPenalty
 
@@ -178,10 +179,8 @@ def margins_of(X: Any, y: Array, W: Array, b: Array, norms: Array) -> tuple[Arra
     n = X.shape[0]
     z, reach = np.empty(n), np.empty(n)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, n, _ROWS):
-            part = slice(start, min(start + _ROWS, n))
-            block: Any = X[part]
-            block = block if sp.issparse(X) else np.asarray(block, dtype=np.float64)
+        for part, rows in _blocks(X):
+            block: Any = rows if sp.issparse(X) else np.asarray(rows, dtype=np.float64)
             terms = int(np.diff(block.indptr).max()) if sp.issparse(block) else block.shape[1]
             scores = np.asarray(block @ W) + b
             sums = norms[part, None] * np.linalg.norm(W, axis=0) * (1 + 2 * len(W) * _EPS)
@@ -321,9 +320,20 @@ def _margin(X: Any, y: Array, step: float, norms: Array, separator: Separator) -
     return float((z - 2 * reach).min()) / norm * (1 - 1e-12)
 
 
+def _blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    if isinstance(X, Design):
+        yield from X.blocks(_ROWS)
+        return
+    for start in range(0, X.shape[0], _ROWS):
+        part = slice(start, min(start + _ROWS, X.shape[0]))
+        yield part, X[part]
+
+
 def _norms(X: Any) -> Array:
     """At least the norm of each row."""
-    if sp.issparse(X):
+    if isinstance(X, Design):
+        squares = X.row_squares(None)
+    elif sp.issparse(X):
         squared = X.data.astype(np.float64) ** 2
         squares = np.asarray(type(X)((squared, X.indices, X.indptr), X.shape).sum(axis=1))
     else:

@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayesian.evidence import (
@@ -28,7 +27,7 @@ from trueline.bayesian.evidence import (
 )
 from trueline.bayesian.relevance import determine_relevance
 from trueline.certificates.quadratic import certify_quadratic
-from trueline.design import as_design
+from trueline.design import Design, as_design
 from trueline.estimators.shared.base import (
     LinearEstimator,
     Seen,
@@ -39,7 +38,11 @@ from trueline.estimators.shared.base import (
 from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
-from trueline.estimators.shared.validation import dense_new_rows
+from trueline.estimators.shared.validation import (
+    dense_new_rows,
+    refuse_nonfinite,
+    takes_batches,
+)
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
@@ -122,6 +125,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
         """x^T Sigma x for centred rows."""
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -150,7 +154,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
             except (FloatingPointError, np.linalg.LinAlgError) as error:
                 self._refuse(X, error)
             except ValueError:
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                refuse_nonfinite(X, type(self).__name__)
                 raise
             if not np.isfinite(solution.coef).all():
                 self._refuse(X, None)
@@ -167,7 +171,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
     def _refuse(self, X: Any, cause: Exception | None) -> NoReturn:
         """Say why there is no answer: NaN, infinity, or squares out of range."""
         with np.errstate(invalid="ignore"):
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(X, type(self).__name__)
         raise ValueError(
             "The squares of these values overflow or vanish in double precision: multiply the "
             "columns or the target by a power of ten."
@@ -341,7 +345,8 @@ class BayesianRidge(EvidenceRegressor):
         solver = "eigenvectors of the Gram matrix" if n > d else "eigenvectors of the kernel matrix"
         best = self._precisions(problem, spectrum)
         notes = []
-        if best.lambda_ / best.alpha < spectrum.floor and n * d <= _MOST_NUMBERS:
+        can_rotate = n * d <= _MOST_NUMBERS and not problem.design.is_sequential
+        if best.lambda_ / best.alpha < spectrum.floor and can_rotate:
             # So weak a penalty leaves the smallest eigenvalues to decide: they need all digits.
             moments, spectrum = spectrum.moments, Spectrum.of_rows(problem)
             best = self._precisions(problem, spectrum)
@@ -463,6 +468,7 @@ class ARDRegression(EvidenceRegressor):
     tol: float = given(1.0e-3, "[0, inf)")
     threshold_lambda: float = given(1.0e4, "[0, inf)")
 
+    @takes_batches
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model.
 
@@ -543,7 +549,8 @@ class ARDRegression(EvidenceRegressor):
         return W[self._kept()], b
 
     def _verified_design(self, X: Any) -> Any:
-        X = X.tocsc() if hasattr(X, "tocsc") else np.asarray(X)
+        if not isinstance(X, Design):
+            X = X.tocsc() if hasattr(X, "tocsc") else np.asarray(X)
         return X[:, self._kept()]
 
     def _spread(self, X: Array) -> Array:

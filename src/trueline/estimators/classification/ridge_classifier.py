@@ -26,7 +26,7 @@ from trueline.estimators.shared.classifier import (
 )
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import real_problem
-from trueline.estimators.shared.validation import row_weights
+from trueline.estimators.shared.validation import row_weights, takes_batches
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.problem import Problem
@@ -283,6 +283,7 @@ class RidgeClassifierCV(SignRegressionClassifier, StrengthSearch, LinearEstimato
     _default_scoring = "accuracy"
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the strength and fit.
 

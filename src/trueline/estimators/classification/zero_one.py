@@ -32,7 +32,7 @@ from trueline.estimators.shared.validation import (
 from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Candidate, Plan
 from trueline.separation.zero_one import Found, Task, local_search, state
-from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, make_ready, search
+from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, search
 from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
@@ -84,8 +84,8 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
         the hyperplane that HiGHS finds for the mixed integer program. Its bound is only reported.
     time_limit : float or None, default=10.0
         Seconds; the gap that is then left is in the certificate.
-    verbose : bool, default=False
-        Show the progress of the search.
+    verbose : bool or None, default=None
+        Whether to show the progress of the search; None: on a terminal, after three seconds.
 
     Attributes
     ----------
@@ -130,12 +130,12 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
     class_weight: Any = given(None, "class_weight")
     solver: str = given("auto", one_of("auto", *_TITLES))
     time_limit: float | None = given(10.0, "[0, inf)", None)
-    verbose: bool = False
+    verbose: bool | None = given(None, "boolean", None)
 
     @property
-    def progress(self) -> bool:
+    def progress(self) -> bool | None:
         """Whether a progress bar is shown (see ``verbose``)."""
-        return bool(self.verbose)
+        return self.verbose
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -157,7 +157,6 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
         self : object
         """
         self._check_parameters()
-        make_ready()
         began = time.perf_counter()
         if is_plain(X, y) and y.ndim == 1 and type(X) is np.ndarray and np.isfinite(X).all():
             keep_columns_of(self, X)

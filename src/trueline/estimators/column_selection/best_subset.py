@@ -30,7 +30,7 @@ from trueline.best_subset import (
 )
 from trueline.best_subset.elimination import DEPENDENT, gain_of
 from trueline.best_subset.exchange import independent
-from trueline.design import as_design
+from trueline.design import Design, as_design
 from trueline.estimators.shared.base import (
     LinearEstimator,
     build_problem,
@@ -40,7 +40,12 @@ from trueline.estimators.shared.base import (
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.shared.validation import checked_rows, numeric_target
+from trueline.estimators.shared.validation import (
+    checked_rows,
+    numeric_target,
+    takes_batches,
+    wrappers,
+)
 from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared
 from trueline.numerics.blas import single_threaded_blas
@@ -71,8 +76,8 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         Strength of the squared penalty.
     fit_intercept : bool, default=True
         Whether to fit b; it is 0 otherwise.
-    verbose : bool, default=False
-        Show the progress of the search.
+    verbose : bool or None, default=None
+        Whether to show the progress of the search; None: on a terminal, after three seconds.
 
     Attributes
     ----------
@@ -97,12 +102,12 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
     fit_intercept: bool = True
     time_limit: float | None = given(10.0, "[0, inf)", None)
     min_eigenvalue: float | None = given(None, "[0, 1]", None)
-    verbose: bool = False
+    verbose: bool | None = given(None, "boolean", None)
 
     @property
-    def progress(self) -> bool:
+    def progress(self) -> bool | None:
         """Whether a progress bar is shown (see ``verbose``)."""
-        return bool(self.verbose)
+        return self.verbose
 
     @abstractmethod
     def _limits(self, problem: Problem) -> tuple[int, float]:
@@ -133,11 +138,12 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         weights = self._weights(sample_weight, X)
         with numeric_target(self, y):
             Y = y.reshape(-1, 1).astype(np.float64, copy=False)
-        rows = slice(None) if weights is None else weights > 0
+        rows = slice(None) if weights is None or isinstance(X, Design) else weights > 0
         kept = None if weights is None else weights[rows]
         return self._problem(X[rows], Y[rows], kept), X[rows], y[rows]
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the best columns and fit them.
 
@@ -245,7 +251,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
             f"{type(self).__name__} was stopped ({reasons}) before {said}. Raise time_limit "
             f"({self.time_limit} seconds), or set None, to close the gap.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3 + wrappers(type(self).fit),
         )
 
     @property
@@ -285,7 +291,7 @@ def fit_on(
         few = X.tocsc()[:, support].tocsr() if sp.issparse(X) else X[:, support]
         part = replace(problem, design=as_design(few))
         solution = execute(part, make_plan(part), Options(), Monitor())
-        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=5)
+        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=6)
         W[support], b = solution.coef, solution.intercept
     elif problem.fit_intercept:
         b = np.average(problem.target, axis=0, weights=problem.weights)
@@ -299,15 +305,14 @@ def tabulated(
 ) -> dict[str, Any]:
     """The path as plain arrays, which model files can hold."""
     task, founds = statement.task, [answer.found for answer in answers]
-    losses = [2.0 * replace(problem, penalty=NoPenalty()).objective(W, b) for W, b in fits]
-    square = np.array(losses)
+    square = _residual_squares(problem, statement, fits)
     total, rows = 2.0 * task.constant, problem.total_weight
     constant = int(problem.fit_intercept)
     criterion = Criterion("bic", rows, total, bool(constant), _noise_variance(statement, problem))
     parameters = np.array([len(found.support) + constant for found in founds])
     objective = [
-        problem.objective(W, b) + task.alpha * len(found.support)
-        for (W, b), found in zip(fits, founds)
+        0.5 * left + problem.penalty.value(W) + task.alpha * len(found.support)
+        for left, (W, _), found in zip(square, fits, founds)
     ]
     return {
         "k": np.array([answer.k for answer in answers]),
@@ -326,6 +331,16 @@ def tabulated(
             for name in CRITERIA
         },
     }
+
+
+def _residual_squares(
+    problem: Problem, statement: Statement, fits: list[tuple[Array, Array]]
+) -> Array:
+    """Of every fit; rows in batches are not read again for them."""
+    if problem.design.is_sequential:
+        return statement.moments.residual_square(np.hstack([W for W, _ in fits]))[0]
+    plain = replace(problem, penalty=NoPenalty())
+    return np.array([2.0 * plain.objective(W, b) for W, b in fits])
 
 
 def _noise_variance(statement: Statement, problem: Problem) -> float:

@@ -17,14 +17,19 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from trueline.design import as_design
+from trueline.design import Design, as_design
 from trueline.estimators.shared.base import LinearEstimator, Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
-from trueline.estimators.shared.validation import is_word, new_rows
+from trueline.estimators.shared.validation import (
+    is_word,
+    new_rows,
+    refuse_nonfinite,
+    takes_batches,
+    wrappers,
+)
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -194,7 +199,7 @@ class ChosenColumns(TransformerMixin):
 
     def _verified_design(self, X: Any) -> Any:
         X = self._as_numbers(X)
-        X = X if sp.issparse(X) else np.asarray(X)
+        X = X if sp.issparse(X) or isinstance(X, Design) else np.asarray(X)
         if X.shape[1] != len(self.support_):
             raise ValueError(
                 f"X has {X.shape[1]} features; the model was fitted with {len(self.support_)}."
@@ -224,7 +229,7 @@ def sources_of(X: Any) -> list[Source] | None:
     >>> names_of(sources_of(frame))
     ['size', 'city=Rome']
     """
-    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+    if isinstance(X, Design) or not (hasattr(X, "columns") and hasattr(X, "__getitem__")):
         return None
     names = list(X.columns)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
@@ -417,6 +422,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
     # --- fitting --------------------------------------------------------------------------------
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the columns and fit them.
 
@@ -450,7 +456,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
                 f"The search was stopped after step {len(found.history) - 1}; the model is the "
                 f"one of that step, with {len(found.columns)} columns.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=2 + wrappers(type(self).fit),
             )
         return self
 
@@ -470,7 +476,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
             return pricing.scorer(problem, splits)
         except ValueError:
             # Sums that are not finite tell of NaN and infinity in X: those have words of their own.
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(X, type(self).__name__)
             raise
 
     def _keep(self, found: Selection, problem: Problem, X: Any) -> None:

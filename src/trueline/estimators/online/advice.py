@@ -102,5 +102,5 @@ def warn_of_rows(
         f"{advice(verdicts, labels, further)}",
         ConvergenceWarning,
         # From the line that called fit: past _tell, _learn (or _learn_together) and fit.
-        stacklevel=5 + isinstance(left[0], DirectTask),
+        stacklevel=6 + isinstance(left[0], DirectTask),
     )

@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
+from trueline.design.stacked import StackedDesign
 from trueline.estimators.online.partial_fit import SingleRows
 from trueline.estimators.online.proof import OnlineProof
 from trueline.estimators.shared.classifier import (
@@ -28,9 +29,11 @@ from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     keep_columns_of,
     new_rows,
+    refuse_nonfinite,
     row_weights,
+    takes_batches,
     validate_data,
-    with_rows_in_memory,
+    wrappers,
 )
 from trueline.online.passes import (
     Order,
@@ -137,6 +140,9 @@ class OnlineClassifier(
 
     def _prepared(self, X: Any) -> Any:
         """The columns that weights are learned for."""
+        if isinstance(X, StackedDesign):
+            self._refuse_batches()
+            return X
         if sp.issparse(X) and X.indices.dtype != np.int32 and X.nnz < 2**31 > X.shape[1]:
             indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
             X = sp.csr_array((X.data, indices, indptr), shape=X.shape)
@@ -149,6 +155,14 @@ class OnlineClassifier(
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             X = normalised(X)
         return with_constant(X) if self._constant_column() else X
+
+    def _refuse_batches(self) -> None:
+        """An error for what needs its rows in memory."""
+        for name in ("normalize_rows", "record_updates", "trace"):
+            if getattr(self, name, False):
+                raise ValueError(f"{name}=True needs its rows in memory: set it to False.")
+        if self._constant_column():
+            raise ValueError("bias='constant_feature' needs its rows in memory: set 'separate'.")
 
     def _constant_column(self) -> bool:
         return bool(self.fit_intercept) and self.bias == "constant_feature"
@@ -178,7 +192,7 @@ class OnlineClassifier(
 
     # --- fitting --------------------------------------------------------------------------------
 
-    @with_rows_in_memory
+    @takes_batches
     def fit(
         self,
         X: Any,
@@ -191,7 +205,8 @@ class OnlineClassifier(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
+            Batches are read once in every pass; rows are shuffled within their batch.
         y : array-like of shape (n,)
             Labels of any type.
         coef_init : array-like of shape (1, d) or (classes, d), optional
@@ -287,7 +302,8 @@ class OnlineClassifier(
     ) -> Outcome:
         """One binary problem, by passes over the rows to keep."""
         score = None if keep is None else _validation(task.rows.take(~keep), task.positive)
-        order, stopping = Order(task.rows.n, seed, keep), self._stopping()
+        starts = getattr(task.rows.X, "starts", ())
+        order, stopping = Order(task.rows.n, seed, keep, starts=starts), self._stopping()
         n_iter, record = run_passes(task, order, stopping, self._keeps_log(), score)
         return Outcome(n_iter, record, n_iter < self.max_iter or self.tol is None)
 
@@ -377,7 +393,7 @@ class OnlineClassifier(
             f"{type(self).__name__} was stopped by max_iter={self.max_iter} while the loss was "
             f"still falling; the last pass made {sum(updates)} updates. Raise max_iter, or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=4 + wrappers(type(self).fit),
         )
 
     def _store(
@@ -503,7 +519,7 @@ def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:
 
 def _validation(rows: Rows, positive: int) -> Any:
     """The weighted accuracy of weights on rows kept apart."""
-    assert_all_finite(rows.X, input_name="X")  # no pass looks at these rows
+    refuse_nonfinite(rows.X, "")  # no pass looks at these rows
     right = rows.codes == positive
     weights = rows.weights if len(rows.weights) > 1 else None
 

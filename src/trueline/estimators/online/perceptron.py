@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import Run, certify_mistakes
+from trueline.design.stacked import StackedDesign
 from trueline.estimators.online.advice import is_separable, warn_of_rows, wrong_rows
 from trueline.estimators.online.base import OnlineClassifier, Outcome
 from trueline.estimators.online.proof import widest_plane
@@ -218,6 +219,14 @@ class Perceptron(OnlineClassifier):
                 "multiclass='ovr', or another variant."
             )
 
+    def _refuse_batches(self) -> None:
+        super()._refuse_batches()
+        if self.variant not in _PASSES or self.variant == "voted":
+            raise ValueError(
+                f"variant={self.variant!r} needs its rows in memory; batches are learned by "
+                "'standard', 'cyclic', 'shuffled' and 'averaged'."
+            )
+
     def _rule(self) -> rules.Rule:
         return rules.perceptron(float(self.eta0), float(self.margin), int(self.sign_of_zero))
 
@@ -292,6 +301,7 @@ class Perceptron(OnlineClassifier):
             return super()._tell(tasks, outcomes, classes)
         size = int(np.prod(left[0].rows.X.shape))
         is_small = size <= (_AT_ONCE if by_tol else _AT_THE_END) and not self.normalize_rows
+        is_small = is_small and not isinstance(left[0].rows.X, StackedDesign)
         warn_of_rows(
             type(self).__name__,
             f"on tol={self.tol:g}" if by_tol else f"at max_iter={self.max_iter}",
@@ -311,7 +321,7 @@ class Perceptron(OnlineClassifier):
     def _kept_of_run(self, tasks: list[Task], outcomes: list[Outcome]) -> dict[str, Any]:
         rows, kept = tasks[0].rows, dict[str, Any]()
         last = [outcome.last for outcome in outcomes if outcome.last is not None]
-        if len(last) == len(outcomes):
+        if len(last) == len(outcomes) and not isinstance(rows.X, StackedDesign):
             counts = np.stack([task.counts for task in tasks]).T
             largest = np.array([outcome.largest for outcome in outcomes])
             kept["run"] = self._run_of(rows, counts, np.array(last), largest, False)
@@ -344,7 +354,7 @@ class Perceptron(OnlineClassifier):
         tally = np.tile([record.visits, task.tally[1], record.updates, record.mistakes], (k, 1))
         fitted = {"n_iter_": outcome.n_iter, "records_": [record]}
         fitted["_tally"] = tally.astype(np.float64)
-        if not is_started:
+        if not is_started and not isinstance(rows.X, StackedDesign):
             last = np.vstack([V, b]).T if last is None else last
             fitted["run"] = self._run_of(rows, counts, last, np.zeros(1), True)
         if self.trace:
@@ -361,7 +371,8 @@ class Perceptron(OnlineClassifier):
             n_iter, record, V, b = run_direct_pocket(task, order, passes, log)
             return Outcome(n_iter, record, True, last=np.vstack([V, b]).T)
         stopping = self._stopping()
-        n_iter, record = run_passes(task, Order(task.rows.n, seed), stopping, log)
+        order = Order(task.rows.n, seed, starts=getattr(task.rows.X, "starts", ()))
+        n_iter, record = run_passes(task, order, stopping, log)
         is_done = n_iter < passes or self.tol is None or not record.updates_per_pass[-1]
         return Outcome(n_iter, record, is_done)
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import Run, certify_mistakes, open_mistakes
+from trueline.design import Design
 from trueline.estimators.shared.classifier import encode_declared, signs_of
 from trueline.estimators.shared.parameters import settings_of
 from trueline.estimators.shared.report import Certified
@@ -126,7 +127,7 @@ class OnlineProof(_Host):
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
-        X = X if sp.issparse(X) else np.asarray(X)
+        X = X if sp.issparse(X) or isinstance(X, Design) else np.asarray(X)
         if X.dtype not in (np.float64, np.float32):  # whole numbers have no rows of norm one
             X = X.astype(np.float64)
         if sample_weight is not None:  # as the passes have them

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, check_scalar
+from sklearn.utils import check_scalar
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -33,7 +33,7 @@ from trueline.estimators.shared.regressor import (
     LinearRegressorBase,
     real_problem,
 )
-from trueline.estimators.shared.validation import some_folds
+from trueline.estimators.shared.validation import refuse_nonfinite, some_folds, takes_batches
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
@@ -160,7 +160,7 @@ class StrengthSearch(Host):
         is_safe = _is_safe(moments)
         if not is_safe or problem.design.is_sparse:
             # Otherwise the sums tell that every number is finite.
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            refuse_nonfinite(X, type(self).__name__)
         if not is_safe:
             _check_range(problem)
         spectrum = Spectrum.of(problem, moments, float(alphas.min()))
@@ -221,7 +221,7 @@ class StrengthSearch(Host):
         split_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        refuse_nonfinite(X, type(self).__name__)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         target = scored.target
         splitter = check_cv(self.cv, target, classifier=is_classifier(self))
@@ -251,8 +251,13 @@ class StrengthSearch(Host):
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()
             }
-            models = [scored.at(W[..., i], b[:, i]) for i in range(b.shape[1])]
-            return np.array([float(scorer(one, X[test], target[test], **given)) for one in models])
+            rows, count = X[test], b.shape[1]
+            if problem.design.is_sequential:  # one pass for all strengths
+                flat = rows.matvec(W.reshape(len(W), -1)).reshape(-1, len(b), count) + b
+                each = [(scored.at(None, 0.0), flat[..., i]) for i in range(count)]
+            else:
+                each = [(scored.at(W[..., i], b[:, i]), rows) for i in range(count)]
+            return np.array([float(scorer(*one, target[test], **given)) for one in each])
 
         flat = np.empty(len(problems))
         for path in found:
@@ -377,10 +382,8 @@ class AsNumbers(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        if self.W is None:
-            return X
-        values = X @ self.W + self.b
-        return values[:, 0] if self.target.ndim == 1 else values
+        values = X if self.W is None else X @ self.W + self.b
+        return values[:, 0] if self.target.ndim < values.ndim else values
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -452,6 +455,7 @@ class RidgeCV(StrengthSearch, GaussianLikelihood, LinearRegressorBase, LinearEst
     alpha_per_target: bool = False
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the strength and fit.
 

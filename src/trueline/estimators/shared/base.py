@@ -7,6 +7,7 @@ A fit may be watched: by scikit-learn's callbacks where it has them (1.9 introdu
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Event, Monitor, Options
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
-from trueline.wording import counted
+from trueline.wording import counted, is_watched
 
 __all__ = [
     "CallbackSupport",
@@ -108,8 +109,9 @@ def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Mo
     """Collect everybody who watches this fit.
 
     Those are scikit-learn's callbacks (``set_callbacks``), and a progress bar if the estimator
-    has ``progress=True``. With ``seen`` the callbacks also get the data and, at the end, an
-    estimator to evaluate: its fitted attributes must be set before the context is left.
+    has ``progress=True``; with ``progress=None`` on a terminal after a few seconds. With ``seen``
+    the callbacks also get the data and, at the end, an estimator to evaluate: its fitted attributes
+    must be set before the context is left.
     """
     callbacks: list[Callable[[Event], object]] = []
     limit = getattr(estimator, "time_limit", None)
@@ -120,7 +122,10 @@ def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Mo
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator, **data)
         callbacks.append(_Bridge(estimator, context, seen))
-    bar = _Bar() if getattr(estimator, "progress", False) else None
+    shown = getattr(estimator, "progress", False)
+    bar = None
+    if shown or (shown is None and sys.stderr is not None and is_watched(sys.stderr)):
+        bar = _Bar(0.0 if shown else _PATIENCE)
     if bar is not None:
         callbacks.append(bar)
     fitted: dict[str, Any] = {}
@@ -153,28 +158,50 @@ class _Bridge:
         return bool(task.call_on_fit_task_end(estimator=self.estimator, **self.before))
 
 
-class _Bar:
-    """A progress bar in the terminal, with the objective and the proven gap."""
+# Seconds that a search may take before it shows how far it is.
+_PATIENCE = 3.0
 
-    def __init__(self) -> None:
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+class _Bar:
+    """A progress bar in the terminal, with the objective and the proven gap.
+
+    On standard error, if it was not asked for, after a few seconds.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.progress = None if patience else self._shown()
+
+    def _shown(self) -> Progress:
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=False
-        )
-        self.progress.start()
-        self.task = self.progress.add_task("fitting", total=None)
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        progress = Progress(*columns, console=Console(stderr=True) if self.patience else None)
+        progress.add_task("fitting", total=None)
+        progress.start()
+        return progress
 
     def __call__(self, event: Event) -> bool:
-        text = f"iteration {event.iteration}  objective {event.objective:.6g}  gap {event.gap:.2g}"
-        self.progress.update(
-            self.task, description=text, completed=event.iteration, total=event.max_iter
-        )
+        if event.seconds >= self.patience:
+            self.progress = self.progress or self._shown()
+            text = f"iteration {event.iteration}  objective {event.objective:.6g}"
+            self.progress.update(
+                self.progress.task_ids[0],
+                description=f"{text}  gap {event.gap:.2g}",
+                completed=event.iteration,
+                total=event.max_iter,
+            )
         return False
 
     def close(self) -> None:
         """Leave the last state on the screen."""
-        self.progress.stop()
+        if self.progress is not None:
+            self.progress.stop()
 
 
 Array = NDArray[np.float64]

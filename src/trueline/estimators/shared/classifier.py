@@ -55,7 +55,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     # Labels that need no conversion are the rule; asking what else they might be takes longer.
     if not (type(y) is np.ndarray and y.ndim == 1):
         y = column_or_1d(y, warn=True)
-    if (found := _two_numbers(y) or _few_words(y)) is not None:
+    if (found := _two_numbers(y) or _few_numbers(y) or _few_words(y)) is not None:
         return found
     check_labels(y, name)
     classes, codes = np.unique(y, return_inverse=True)
@@ -107,6 +107,25 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     if np.count_nonzero(y == low) + np.count_nonzero(codes) != len(y):
         return None
     return np.array([low, high]), codes
+
+
+def _few_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
+    """The same by counting, if y holds a few whole numbers near to each other."""
+    if y.dtype.kind not in "iuf" or len(y) == 0:
+        return None
+    low, high = y.min(), y.max()
+    if not (0 < float(high) - float(low) <= len(y) and float(low).is_integer()):
+        return None
+    places = (y - low).astype(np.intp)
+    if y.dtype.kind == "f" and (places + low != y).any():
+        return None
+    is_there = np.bincount(places) > 0
+    classes = np.flatnonzero(is_there)
+    # Where every other row has a label of its own, the general way has something to say about it.
+    if not 2 <= len(classes) <= max(2, len(y) // 2):
+        return None
+    codes = places if is_there.all() else (np.cumsum(is_there) - 1)[places]
+    return (classes + low).astype(y.dtype), codes
 
 
 def _few_words(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:

@@ -26,6 +26,8 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.design import AugmentedDesign, SparseDesign, as_design
 from trueline.guard import is_about
+from trueline.losses import Squared
+from trueline.moments import Moments
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
@@ -60,6 +62,10 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
         if not (
             _is_extreme(ends[np.isfinite(ends)]) or _is_extreme(np.abs(problem.target).max(axis=0))
         ):
+            return None
+    if design.is_sequential and problem.loss == Squared():
+        moments = Moments.from_rows(design, problem.target, problem.weights)  # kept for the fit
+        if moments.is_ordinary() and moments.is_finite():
             return None
     columns, targets = _largest(problem)
     if not (_is_extreme(columns) or _is_extreme(targets)):
@@ -255,6 +261,9 @@ def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
     At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
     objective of the best constant. Other losses are compared with what is left of them.
     """
+    if isinstance(problem, Problem) and problem.loss == Squared() and problem.design.is_sequential:
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        problem = MomentsProblem(moments, problem.penalty, problem.fit_intercept)
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target
         level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.shared.parameters import marked, named_by, tied
+from trueline.estimators.shared.validation import unpacked
 from trueline.penalties import Penalty
 from trueline.plan import Plan, normal_equations_by_hand
 from trueline.wording import Readable, Text, counted
@@ -202,6 +203,7 @@ class Certified:
         verification : Verification
             True in a boolean context if every claim holds.
         """
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
         def check() -> Verification:
             return self.certificate_.verify(X, y, sample_weight)

@@ -78,9 +78,17 @@ def takes_batches(fit: Any) -> Any:
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if isinstance(X, Batches):
-            named = inspect.signature(fit).bind_partial(self, X, *given, **named).arguments
-            own = unpacked(X, named.get("y"), named.get("sample_weight"))
-            return fit(**{**named, "y": own[1], "sample_weight": own[2]})
+            signature = inspect.signature(fit)
+            named = signature.bind_partial(self, X, *given, **named).arguments
+            _, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
+            if "sample_weight" in signature.parameters:
+                named["sample_weight"] = weights
+            elif weights is not None:
+                raise ValueError(
+                    f"{type(self).__name__} takes no weights: open the rows without weight=."
+                )
+            more = named.pop("params", {})
+            return fit(**{**named, "y": y, **more})
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
@@ -131,6 +139,19 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
     """scikit-learn's ``check_X_y``."""
     with naming_columns(X, type(options.get("estimator")).__name__):
         return utils.check_X_y(X, y, **options)
+
+
+def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, one target and weights for a function; batches look at their rows when reading."""
+    X, y, sample_weight = unpacked(X, y, sample_weight)
+    options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    if not isinstance(X, Batches):
+        return *check_X_y(X, y, ensure_all_finite=False, **options), sample_weight
+    if y is None:
+        raise ValueError("A target is needed: trueline.open(..., target='y').")
+    y = check_array(y, dtype=np.float64, ensure_2d=False)
+    validation.check_consistent_length(X, y)
+    return X, y, sample_weight
 
 
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Number, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, check_scalar, column_or_1d
+from sklearn.utils import check_scalar, column_or_1d
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -23,7 +23,14 @@ from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.shared.base import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.validation import numeric_target, some_folds, validate_data
+from trueline.estimators.shared.validation import (
+    numeric_target,
+    refuse_nonfinite,
+    some_folds,
+    takes_batches,
+    validate_data,
+    wrappers,
+)
 from trueline.estimators.sparse.elastic_net import ElasticNet
 from trueline.estimators.sparse.paths import lasso_path, said_of
 from trueline.guard import warn_of_gaps
@@ -193,6 +200,7 @@ class ChosenByFolds(_Host):
         return getattr(self, "alpha_", 1.0), ratio
 
     @fit_with_callbacks
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the strength and fit.
 
@@ -216,11 +224,14 @@ class ChosenByFolds(_Host):
         y = self._single_target(X, y)
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        refuse_nonfinite(X, type(self).__name__)
         folds = self._splits(X, y, given, params)
         with said_of(X):
-            grids = self._grids(problem)
-            problems = fold_problems(problem, folds, partial(self._penalties, grids, X.shape[1]))
+            grids_of = cache(partial(self._grids, problem))
+            problems = fold_problems(
+                problem, folds, lambda weight: self._penalties(grids_of(), X.shape[1], weight)
+            )
+            grids = grids_of()
             plans = make_set_plans(problems)
             found, verdicts = execute_paths(
                 problems, plans, Options(tol=self.tol * self._fold_share)
@@ -229,7 +240,12 @@ class ChosenByFolds(_Host):
             for path in found:
                 test = folds[path.numbers[0] // count][1]
                 flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
-        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
+        warn_of_gaps(
+            type(self).__name__,
+            "folds and strengths",
+            verdicts,
+            stacklevel=3 + wrappers(type(self).fit),
+        )
         errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
         mixture, strength = self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)

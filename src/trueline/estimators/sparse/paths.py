@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
 
-from trueline.design import as_design
+from trueline.design import Design, as_design
 from trueline.design.columns import submatrix
-from trueline.estimators.shared.validation import check_array, check_X_y, row_weights
+from trueline.estimators.shared.validation import (
+    check_array,
+    row_weights,
+    rows_and_target,
+)
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -213,7 +217,7 @@ class RegularizationPath(Readable):
 
 def regularization_path(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     l1_ratio: float = 1.0,
     alphas: Any = 100,
@@ -234,8 +238,10 @@ def regularization_path(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
+    X : array-like or sparse matrix of shape (n, d), or batches of :func:`trueline.open`
+        Batches are read once, whatever the number of strengths.
     y : array-like of shape (n,)
+        Batches bring theirs along.
     l1_ratio : float, default=1.0
         1 is the lasso, 0 is ridge regression: ``Ridge(S alpha)``.
     alphas : int or array-like, default=100
@@ -262,9 +268,7 @@ def regularization_path(
     from trueline.estimators.sparse.elastic_net import elastic_net_penalty
 
     names = getattr(X, "columns", None)
-    X, y = check_X_y(
-        X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], ensure_all_finite=False
-    )
+    X, y, sample_weight = rows_and_target(X, y, sample_weight)
     assert_all_finite(y, input_name="y")
     weights = None
     if sample_weight is not None:
@@ -312,9 +316,17 @@ _HEAVY = 100.0
 
 def _spread(problem: Problem) -> float:
     """The sum of the variances of the columns (of their squares, without an intercept)."""
+    if problem.design.is_sequential:
+        return float(np.trace(_about(problem).gram)) / problem.total_weight
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
     squares = problem.design.column_squares(problem.weights, mean)
     return float(squares.sum()) / problem.total_weight
+
+
+def _about(problem: Problem) -> Moments:
+    """The moments of the rows, about zero without an intercept."""
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    return moments if problem.fit_intercept else moments.about_zero()
 
 
 class _Found(NamedTuple):
@@ -362,16 +374,21 @@ def _described(
     """The path with what is known of its solutions."""
     W, b, total = found.coefs[:, 0], found.intercepts[0], problem.total_weight
     used = np.flatnonzero(W.any(axis=1))
-    X = submatrix(problem.design, np.arange(problem.n_samples), used)
-    residual = problem.target - X @ W[used] - b
-    squares = problem.weigh(residual**2).sum(axis=0)
+    narrow: Moments | None
+    if problem.design.is_sequential:
+        about = _about(problem)
+        squares = about.targets(np.zeros(W.shape[1], np.intp)).residual_square(W)[0]
+        narrow = about.columns(used) if l1_ratio < 1 else None
+    else:
+        X = submatrix(problem.design, np.arange(problem.n_samples), used)
+        residual = problem.target - X @ W[used] - b
+        squares = problem.weigh(residual**2).sum(axis=0)
+        narrow = _about(replace(problem, design=as_design(X))) if l1_ratio < 1 else None
     costs = [penalty(float(alpha) * total).value(W[:, [i]]) for i, alpha in enumerate(grid)]
     gram = None
-    if l1_ratio < 1:
-        moments = Moments.from_rows(as_design(X), problem.target, problem.weights)
-        about = moments if problem.fit_intercept else moments.about_zero()
+    if narrow is not None:
         curvature = np.broadcast_to(penalty(1.0).curvature, (problem.n_features, 1))[:, 0]
-        gram = (used, about.gram, curvature)
+        gram = (used, narrow.gram, curvature)
     return RegularizationPath(
         alphas=grid,
         coefs=sp.csc_array(W),
@@ -587,9 +604,10 @@ def enet_path(
         params.pop(ignored, None)
     if params:
         raise ValueError("Unexpected parameters in params", params.keys())
-    X = check_array(
-        X, accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], ensure_all_finite=False
-    )
+    if not isinstance(X, Design):
+        X = check_array(
+            X, accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
     y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
     if y.ndim != 1 and positive:
         raise ValueError("positive=True is not allowed for multi-output (y.ndim != 1)")

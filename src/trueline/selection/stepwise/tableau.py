@@ -29,7 +29,7 @@ Tableaux of folds: trained on some rows, judged on the others, from moments alon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -251,8 +251,8 @@ class Tableau:
     def only(self, columns: Columns) -> Tableau:
         """A tableau of these columns alone, all that can be inside."""
         part = Tableau(
-            _restricted(self.moments, columns),
-            None if self.held is None else _restricted(self.held, columns),
+            self.moments.columns(columns),
+            None if self.held is None else self.held.columns(columns),
             self.strength,
         )
         part.enter(np.arange(len(columns)))
@@ -311,19 +311,6 @@ def _subtract_product(A: Array, left: Array, right: Array) -> None:
         blas.dger(-1.0, left[0], right[0], a=A, overwrite_a=1)
     else:
         blas.dgemm(-1.0, left.T, right, 1.0, A, overwrite_c=1)
-
-
-def _restricted(moments: Moments, columns: Columns) -> Moments:
-    """The moments of some of the columns."""
-    low = moments.x_mean_low
-    return replace(
-        moments,
-        x_mean=moments.x_mean[columns],
-        x_mean_low=low[columns] if isinstance(low, np.ndarray) else low,
-        gram=moments.gram[np.ix_(columns, columns)],
-        cross=moments.cross[columns],
-        x_size=moments.x_size[columns],
-    )
 
 
 def about(moments: Moments, fit_intercept: bool) -> Moments:

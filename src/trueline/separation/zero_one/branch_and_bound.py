@@ -1,8 +1,7 @@
 """Branch and bound: a row is an error, or it is right; the bound is known at any time.
 
 Depth first; the bound of a node is a packing of conflicts (:mod:`.conflicts`). A search that is cut
-off leaves its path behind: the node at its end and the other halves of its decisions are open. What
-is to be compiled is compiled before the clock of a search starts.
+off leaves its path behind: the node at its end and the other halves of its decisions are open.
 
 The same by mixed integer programming, by HiGHS, is an independent answer to compare with:
 
@@ -20,186 +19,128 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.conflicts import (
-    Conflicts,
-    Doubts,
-    Rows,
-    arrange,
-    evaluate,
-    fresh_basis,
-    fresh_conflicts,
-    pack,
-)
+from trueline.separation.zero_one.conflicts import Packed, arrange, evaluate, pack
 from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
 from trueline.separation.zero_one.exact import exact_search, integer_rows
 from trueline.separation.zero_one.local_search import improve
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
-from trueline.separation.zero_one.simplex import FEASIBLE, FREE, OUT, REQUIRED
+from trueline.separation.zero_one.simplex import FEASIBLE, FREE, OUT, REQUIRED, Basis
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Status = NDArray[np.int8]
 
 
-class Path(NamedTuple):
-    """Decisions, of length n + 1 each: the row, whether its second half (the row is right) was
-    begun, and a bound on both halves.
-    """
+@dataclass
+class Decision:
+    """A row is an error first, then, in the second half of the search, right; a bound on both."""
 
-    rows: Indices
-    halves: Indices
-    bounds: Array
-
-
-class Limits(NamedTuple):
-    """Where a search stops: numbers of nodes and pivots, and pivots in the middle of a node."""
-
-    nodes: int
-    pivots: int
-    node_pivots: int
+    row: int
+    bound: float
+    is_second: bool = False
 
 
-@kernel
+@dataclass
+class Explored:
+    """What a search below a node found: a hyperplane, and the decisions when it stopped, if any."""
+
+    best: float
+    v: Array
+    path: list[Decision] = field(default_factory=list)
+    is_finished: bool = False
+    nodes: int = 0
+    pivots: int = 0
+
+
 def explore(
-    data: Rows,
-    slack: float,
-    status: Status,
-    cost: float,
-    best: float,
-    v_best: Array,
-    limits: Limits,
-    path: Path,
-    doubts: Doubts,
-) -> tuple[float, int, int, int]:
+    task: Task, status: Status, cost: float, best: float, v: Array, claims: Claims,
+    most: float, most_in_node: float,
+) -> Explored:  # fmt: skip
     """Search below a node.
 
     Parameters
     ----------
-    data : Rows
-    slack : float
-        Nodes that cannot improve the best weight by more than this are closed.
+    task : Task
     status, cost
         The node: what is decided of each row, and the weight of the rows that are errors.
-    best, v_best
-        The least weight of errors known, and its hyperplane. ``v_best`` is changed.
-    limits : Limits
-    path : Path
-        The decisions when it stopped. Changed.
-    doubts : Doubts
+    best, v
+        The least weight of errors known, and its hyperplane.
+    claims : Claims
         Changed.
-
-    Returns
-    -------
-    best : float
-    depth : int
-        Length of the path; -1 if the search is finished.
-    nodes, pivots : int
+    most, most_in_node : float
+        Numbers of pivots after which to stop: after a node, and in the middle of one.
     """
-    A, s = data.A, data.weights
-    n, m = A.shape
-    status, basis, conflicts = status.copy(), fresh_basis(m), fresh_conflicts(n, m)
-    z, score, order = np.empty(n), np.zeros(n), np.empty(n, dtype=np.int64)
-    errors = arrange(A, v_best, data.norms, s, order)
-    depth, nodes, pivots = 0, 0, 0
-    room = len(doubts.claims) - 2 * n
-    while True:
-        if nodes >= limits.nodes or pivots >= limits.pivots or doubts.counter[0] > room:
-            return best, depth, nodes, pivots
-        nodes += 1
-        bound, count, outcome, loose, steps = pack(
-            data, status, cost, best - slack, order, errors,
-            depth == 0, limits.node_pivots, basis, conflicts, doubts,
-        )  # fmt: skip
-        pivots += steps + 1
-        if bound < best - slack and outcome == FEASIBLE:
+    A, s, found = task.A, task.s, Explored(best, v)
+    status, basis = status.copy(), Basis.fresh(A.shape[1])
+    z, score = np.empty(len(s)), [0.0] * len(s)
+    errors = arrange(A, v, task.norms, s)
+    while found.pivots < most:
+        found.nodes += 1
+        target, is_root = found.best - task.slack, not found.path
+        packed = pack(
+            task, status, cost, target, errors, basis, claims.floors, most_in_node, is_root
+        )
+        found.pivots += packed.pivots + 1
+        bound = packed.bound
+        if bound < target and packed.outcome == FEASIBLE:
             total = evaluate(A, basis.v, s, z)
-            if total < best:
-                best = total
-                for j in range(len(v_best)):
-                    v_best[j] = basis.v[j]
-                errors = arrange(A, v_best, data.norms, s, order)
-            if count == 0 and total <= cost:
-                bound = np.inf  # nothing is left to decide
-        if bound < best - slack:
-            i = _branching_row(status, conflicts, count, score, loose)
-            if i < 0:
-                i = _any_free(status, s)
-            if i < 0:
-                # All is decided, and double precision cannot tell whether that can be.
-                doubts.floors[-1] = min(doubts.floors[-1], cost)
-            else:
-                path.rows[depth], path.halves[depth], path.bounds[depth] = i, 0, bound
-                depth += 1
-                status[i] = OUT
-                cost += s[i]
-                continue
-        depth, cost = _backtrack(path, depth, status, cost, s, best - slack)
-        if depth == 0:
-            return best, -1, nodes, pivots
+            if total < found.best:
+                found.best, found.v, target = total, basis.v.copy(), total - task.slack
+                errors = arrange(A, found.v, task.norms, s)
+            if not packed.conflicts and total <= cost:
+                bound = math.inf  # nothing is left to decide
+        row = _branching_row(status, s, packed, score) if bound < target else -1
+        if row >= 0:
+            found.path.append(Decision(row, bound))
+            status[row] = OUT
+            cost += float(s[row])
+            continue
+        if bound < target:
+            # All is decided, and double precision cannot tell whether that can be.
+            claims.undecided = min(claims.undecided, cost)
+        cost = _backtrack(found.path, status, cost, s, target)
+        if not found.path:
+            found.is_finished = True
+            break
+    return found
 
 
-@kernel
-def _backtrack(
-    path: Path, depth: int, status: Status, cost: float, s: Array, least: float
-) -> tuple[int, float]:
+def _backtrack(path: list[Decision], status: Status, cost: float, s: Array, least: float) -> float:
     """Go back to the last decision whose second half is worth a search, and begin that half."""
-    while depth > 0:
-        i = path.rows[depth - 1]
-        if path.halves[depth - 1] == 0:
-            path.halves[depth - 1] = 1
-            status[i] = REQUIRED
-            cost -= s[i]
-            if path.bounds[depth - 1] < least:
+    while path:
+        last = path[-1]
+        if not last.is_second:
+            last.is_second = True
+            status[last.row] = REQUIRED
+            cost -= float(s[last.row])
+            if last.bound < least:
                 break
-        status[i] = FREE
-        depth -= 1
-    return depth, cost
+        status[last.row] = FREE
+        path.pop()
+    return cost
 
 
-@kernel
-def _branching_row(
-    status: Status, conflicts: Conflicts, count: int, score: Array, loose: int
-) -> int:
+def _branching_row(status: Status, s: Array, packed: Packed, score: list[float]) -> int:
     """A row that fits to what is left; or, of the conflict with the fewest free rows, the one that
-    was in most conflicts.
+    was in most conflicts; or the heaviest that is not decided. -1 if there is none.
     """
-    rows, ends, _ = conflicts
-    fewest, chosen, first = 1 << 60, -1, 0
-    for number in range(count):
-        free = 0
-        for q in range(first, ends[number]):
-            if status[rows[q]] == FREE:
-                free += 1
-                score[rows[q]] += 1.0
-        if free < fewest:
-            fewest, chosen = free, number
-        first = ends[number]
-    if loose >= 0 or chosen < 0:
-        return loose
-    row, highest = -1, -1.0
-    for q in range(ends[chosen - 1] if chosen else 0, ends[chosen]):
-        i = rows[q]
-        if status[i] == FREE and score[i] > highest:
-            row, highest = i, score[i]
-    return row
-
-
-@kernel
-def _any_free(status: Status, s: Array) -> int:
-    """The heaviest row that is not decided; -1 if there is none."""
-    row = -1
-    for i in range(len(s)):
-        if status[i] == FREE and (row < 0 or s[i] > s[row]):
-            row = i
-    return row
+    fewest: list[int] = []
+    for rows, _ in packed.conflicts:
+        free = [i for i in rows if status[i] == FREE]
+        for i in free:
+            score[i] += 1.0
+        if not fewest or len(free) < len(fewest):
+            fewest = free
+    if packed.loose >= 0:
+        return packed.loose
+    if fewest:
+        return max(fewest, key=score.__getitem__)
+    free_rows = np.flatnonzero(status == FREE)
+    return int(free_rows[s[free_rows].argmax()]) if len(free_rows) else -1
 
 
 Watch = Callable[[int, float, float, Array], bool]
@@ -361,8 +302,6 @@ class _State:
         none = np.empty(0, dtype=np.int64)
         self.heap = [_Node(0.0, 0, none, none.astype(np.int8))]
         self.nodes, self.count = 0, 0
-        begun = np.zeros(n + 1, dtype=np.int64)
-        self.path = Path(begun, begun.copy(), np.zeros(n + 1))
         self.slice = _FIRST
         self.rate = 1e-6 + 1e-9 * n * m
         self.pivots = 0
@@ -409,35 +348,30 @@ class _State:
         cost = float(task.s[status == OUT].sum())
         began, before = time.perf_counter(), self.value
         enough = min((deadline - began) / self.rate, 1e15)
-        limits = Limits(1 << 60, int(min(self.slice, enough)) + 1, int(enough) + 1)
-        v = self.v.copy()
-        value, depth, nodes, pivots = explore(
-            task.rows, task.slack, status, cost, before, v, limits, self.path, self.claims.arrays()
-        )
+        most, v = min(self.slice, enough), self.v
+        found = explore(task, status, cost, before, v, self.claims, most + 1, enough + 1)
         heapq.heappop(self.heap)
-        self.nodes += nodes
-        self.pivots += pivots
-        self.value, self.v = float(value), v
-        self._reopen(node, depth)
+        self.nodes += found.nodes
+        self.pivots += found.pivots
+        self.value, self.v = float(found.best), found.v
+        if not found.is_finished:
+            self._reopen(node, found.path)
         self.claims.decide()
         seconds = max(time.perf_counter() - began, 1e-6)
-        self.rate = seconds / max(pivots, 1)
+        self.rate = seconds / max(found.pivots, 1)
         self.slice = max(_FIRST, int(min(2.0, _SLICE / seconds) * self.slice))
-        if value < before:
+        if found.best < before:
             self.value, self.v = improve(task.A, task.s, self.value, self.v, seed=self.nodes)
 
-    def _reopen(self, node: _Node, depth: int) -> None:
+    def _reopen(self, node: _Node, path: list[Decision]) -> None:
         """What a search that was cut off left open."""
-        if depth < 0:
-            return
-        path, halves = self.path.rows[:depth].copy(), self.path.halves[:depth].copy()
-        chosen = np.where(halves == 1, REQUIRED, OUT).astype(np.int8)
-        for place in range(depth):
-            if halves[place] == 0:
+        rows = np.array([step.row for step in path], dtype=np.int64)
+        chosen = np.where([step.is_second for step in path], REQUIRED, OUT).astype(np.int8)
+        for place, step in enumerate(path):
+            if not step.is_second:
                 decided = np.append(chosen[:place], np.int8(REQUIRED))
-                self._push(node, self.path.bounds[place], path[: place + 1], decided)
-        bound = self.path.bounds[depth - 1] if depth else node.bound
-        self._push(node, bound, path, chosen)
+                self._push(node, step.bound, rows[: place + 1], decided)
+        self._push(node, path[-1].bound if path else node.bound, rows, chosen)
 
     def _push(
         self, node: _Node, bound: float, rows: NDArray[np.int64], decided: NDArray[np.int8]
@@ -473,18 +407,3 @@ def by_highs(task: Task, seconds: float = math.inf) -> tuple[Array | None, float
     bound = found.mip_dual_bound
     v = None if found.x is None else np.ascontiguousarray(found.x[:m])
     return v, 0.0 if bound is None else float(bound), str(found.message)
-
-
-@cache
-def make_ready() -> None:
-    """Run everything once on a few rows, so that no time limit pays for compilation."""
-    from trueline.separation.zero_one.enumeration import enumerate_circles
-    from trueline.separation.zero_one.local_search import local_search
-    from trueline.separation.zero_one.margin import widest
-    from trueline.separation.zero_one.problem import state
-
-    X = np.array([[0.0, 0.1], [0.2, 1.0], [1.0, 0.3], [1.1, 1.0], [0.5, 0.6], [0.4, 2.0]])
-    task = state(X, np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0]), None, True)
-    local_search(task.A, task.s)
-    widest(task, search(task, np.array([1.0, 0.0, 0.0])).v)
-    enumerate_circles(task)

@@ -16,24 +16,26 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from functools import partial
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.blas import run_strands
-from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.conflicts import orthogonalise, sort_order
 from trueline.separation.zero_one.problem import Task
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Seconds per angle that is sorted, measured.
 _PER_ROW = 2e-7
 # Rows whose independence is less certain than this are not relied upon.
 _DEPENDENT = 1e-8
-_STRANDS = 16
+# Scores that are computed at once, and how often that is done between looks at the clock.
+_AT_ONCE, _STRANDS = 100_000, 8
 
 
 def enumeration_seconds(task: Task) -> float:
@@ -54,147 +56,66 @@ def enumerate_circles(task: Task, deadline: float = math.inf) -> tuple[float, Ar
     unit = np.ascontiguousarray(task.A / lengths[:, None])
     is_integer = task.separation > 1e-6
     least, point = math.inf, np.zeros(m)
-    firsts = range(k - (m - 2) + 1) if m > 2 else range(1)
-    work = partial(_circles_of, unit, task.s, is_integer)
-    for start in range(0, len(firsts), _STRANDS):
+    work = partial(_least_on_circles, unit, task.s, is_integer)
+    choices = _choices(k, m - 2)
+    while some := list(islice(choices, _STRANDS)):
         if time.perf_counter() > deadline:
             return None
-        for value, found in run_strands(work, list(firsts[start : start + _STRANDS])):
+        for value, found in run_strands(work, some):
             if value < least:
                 least, point = value, found
     return (least, point) if math.isfinite(least) else None
 
 
-def _circles_of(unit: Array, s: Array, is_integer: bool, first: int) -> tuple[float, Array]:
-    point = np.zeros(unit.shape[1])
-    return float(_circles(unit, s, is_integer, first, point)), point
+def _choices(k: int, depth: int) -> Iterator[Indices]:
+    """The ways to choose rows, many at a time."""
+    every = combinations(range(k), depth)
+    while some := list(islice(every, max(_AT_ONCE // k, 1))):
+        yield np.array(some, dtype=np.int64).reshape(len(some), depth)
 
 
-@kernel
-def _circles(unit: Array, s: Array, is_integer: bool, first: int, point: Array) -> float:
-    """The least weight on the circles whose first row is given; minus infinity if not certain."""
-    n, m = unit.shape
-    depth = m - 2
-    Q = np.zeros((m, m))
-    volume = np.ones(depth + 1)
-    chosen = np.zeros(depth + 1, dtype=np.int64)
-    angles, changes = np.empty(2 * n), np.empty(2 * n)
-    order, spare = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
-    least = np.inf
-    if depth == 0:
-        return _least_on_circle(
-            unit, s, Q, 0, 1.0, chosen, angles, changes, order, spare, least, point
-        )
-    at = 0
-    chosen[0] = first
-    while at >= 0:
-        # Rows up to ``at`` are chosen; the last one is made orthogonal to those before.
-        i = chosen[at]
-        if i > n - depth + at or (at == 0 and i != first):
-            at -= 1
-            if at >= 0:
-                chosen[at] += 1
-            continue
-        for c in range(m):
-            Q[at, c] = unit[i, c]
-        length = orthogonalise(Q, at, at)
-        volume[at + 1] = volume[at] * length
-        if volume[at + 1] < _DEPENDENT:
-            if not is_integer:
-                return -np.inf
-            chosen[at] += 1  # dependent: other rows vanish on the same circle
-            continue
-        for c in range(m):
-            Q[at, c] /= length
-        if at + 1 < depth:
-            chosen[at + 1] = i + 1
-            at += 1
-            continue
-        least = _least_on_circle(
-            unit, s, Q, depth, volume[depth], chosen, angles, changes, order, spare, least, point
-        )
-        chosen[at] += 1
-    return least
+def _least_on_circles(
+    unit: Array, s: Array, is_integer: bool, chosen: Indices
+) -> tuple[float, Array]:
+    """The least weight of errors on the circles on which chosen rows vanish, and where it is.
 
-
-@kernel
-def _least_on_circle(
-    unit: Array,
-    s: Array,
-    Q: Array,
-    depth: int,
-    volume: float,
-    chosen: NDArray[np.int64],
-    angles: Array,
-    changes: Array,
-    order: NDArray[np.int64],
-    spare: NDArray[np.int64],
-    least: float,
-    point: Array,
-) -> float:
-    """The least weight of errors on a circle if below ``least``; ``point`` becomes where it is."""
-    n, m = unit.shape
-    _complete(Q, depth)
+    Minus infinity if that is not certain.
+    """
+    m, depth = unit.shape[1], chosen.shape[1]
+    if depth:
+        Q, R = np.linalg.qr(unit[chosen].transpose(0, 2, 1), mode="complete")
+        volume = np.abs(np.diagonal(R, axis1=1, axis2=2)).prod(axis=1)
+    else:
+        Q, volume = np.eye(m)[None], np.ones(1)
+    is_certain = volume >= _DEPENDENT
+    if not is_certain.all():
+        if not is_integer:
+            return -math.inf, Q[0, :, 0]
+        # Other rows vanish on the same circles.
+        Q, volume, chosen = Q[is_certain], volume[is_certain], chosen[is_certain]
+        if not len(Q):
+            return math.inf, unit[0]
+    x, y = np.moveaxis(np.swapaxes(unit @ Q[:, :, m - 2 :], 1, 2), 1, 0)
     # The smallest singular value of unit rows is at least their volume over sqrt(depth)^(depth-1).
-    smallest = volume / np.sqrt(float(max(depth, 1))) ** max(depth - 1, 0)
-    noise = 100.0 * m * m * _EPS / smallest
-    errors, count, q = 0.0, 0, 0
-    for i in range(n):
-        while q < depth and chosen[q] < i:
-            q += 1
-        if q < depth and chosen[q] == i:
-            continue
-        x, y = 0.0, 0.0
-        for c in range(m):
-            x += unit[i, c] * Q[depth, c]
-            y += unit[i, c] * Q[depth + 1, c]
-        size = np.sqrt(x * x + y * y)
-        if not size > 8.0 * noise:
-            continue  # nothing is certain of this row
-        wider = 2.0 * noise / size + 1e-14
-        middle = np.arctan2(y, x)
-        first, last = middle - 0.5 * np.pi - wider, middle + 0.5 * np.pi + wider
-        right = last > np.pi or first <= -np.pi
-        if first <= -np.pi:
-            first += 2 * np.pi
-        if last > np.pi:
-            last -= 2 * np.pi
-        angles[count], changes[count] = first, -s[i]
-        angles[count + 1], changes[count + 1] = last, s[i]
-        count += 2
-        if not right:
-            errors += s[i]
-    if count == 0:
-        for c in range(m):
-            point[c] = Q[depth, c]
-        return min(least, 0.0)
-    sort_order(angles, count, order, spare)
-    for e in range(count):
-        errors += changes[order[e]]
-        if errors < least:
-            least = errors
-            here = angles[order[e]]
-            after = angles[order[e + 1]] if e + 1 < count else angles[order[0]] + 2 * np.pi
-            theta = 0.5 * (here + after)
-            for c in range(m):
-                point[c] = Q[depth, c] * np.cos(theta) + Q[depth + 1, c] * np.sin(theta)
-    return least
-
-
-@kernel
-def _complete(Q: Array, depth: int) -> None:
-    """Two more directions make the orthonormal rows of Q complete."""
-    m = Q.shape[1]
-    for place in range(depth, m):
-        best, axis = -1.0, 0
-        for c in range(m):
-            left = 1.0
-            for h in range(place):
-                left -= Q[h, c] * Q[h, c]
-            if left > best:
-                best, axis = left, c
-        for c in range(m):
-            Q[place, c] = 1.0 if c == axis else 0.0
-        length = orthogonalise(Q, place, place)
-        for c in range(m):
-            Q[place, c] /= length
+    smallest = volume / math.sqrt(max(depth, 1)) ** max(depth - 1, 0)
+    noise = (100.0 * m * m * _EPS / smallest)[:, None]
+    size = np.sqrt(x * x + y * y)
+    weights = np.where(size > 8.0 * noise, s, 0.0)  # else nothing is certain of this row
+    np.put_along_axis(weights, chosen, 0.0, axis=1)
+    wider = 2.0 * noise / np.maximum(size, 8.0 * noise) + 1e-14
+    middle = np.arctan2(y, x)
+    first, last = middle - 0.5 * np.pi - wider, middle + 0.5 * np.pi + wider
+    # All angles from -pi to pi; a row that is right at -pi comes in again later.
+    early, late = first <= -np.pi, last > np.pi
+    first[early] += 2 * np.pi
+    last[late] -= 2 * np.pi
+    angles = np.concatenate([first, last], axis=1)
+    order = np.argsort(angles, axis=1)
+    errors = np.take_along_axis(np.concatenate([-weights, weights], axis=1), order, axis=1)
+    errors[:, 0] += np.where(early | late, 0.0, weights).sum(axis=1)
+    np.cumsum(errors, axis=1, out=errors)
+    circle, place = np.unravel_index(errors.argmin(), errors.shape)
+    here, after = angles[circle, np.take(order[circle], (place, place + 1), mode="wrap")]
+    theta = 0.5 * (here + after + (2 * np.pi if after < here else 0.0))
+    u, v = Q[circle, :, m - 2], Q[circle, :, m - 1]
+    return float(errors[circle, place]), u * np.cos(theta) + v * np.sin(theta)

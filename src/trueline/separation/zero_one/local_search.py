@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.conflicts import evaluate, normalise, orthogonalise, sort_order
+from trueline.separation.zero_one.conflicts import evaluate
 
 Array = NDArray[np.float64]
 
@@ -112,9 +111,7 @@ def improve(
     circles = int(np.clip(_ANGLES // (2 * n), 50, 3000))
     random = generator.standard_normal((circles, m)) @ basis
     choices = generator.random((circles, m + 2))
-    best = v.copy()
-    value = _descend(A, s, value, best, others, random, choices)
-    return value, best
+    return _descend(A, s, v, others, random, choices)
 
 
 def _coordinates(A: Array) -> tuple[Array, Array]:
@@ -128,134 +125,76 @@ def _coordinates(A: Array) -> tuple[Array, Array]:
     return scale, np.ascontiguousarray((vectors / np.sqrt(values)).T / scale)
 
 
-@kernel
-def _on_circle(A: Array, s: Array, v: Array, u: Array, out: Array) -> float:
-    """The least weight of errors on a circle; ``out`` becomes the middle of the widest such arc."""
-    n, m = A.shape
-    angles, changes = np.empty(2 * n), np.empty(2 * n)
-    errors = 0.0
-    for i in range(n):
-        p, q = 0.0, 0.0
-        for c in range(m):
-            p += A[i, c] * v[c]
-            q += A[i, c] * u[c]
-        if p == 0.0 and q == 0.0:
-            angles[2 * i], angles[2 * i + 1] = 0.0, 0.0
-            changes[2 * i], changes[2 * i + 1] = 0.0, 0.0
-            errors += s[i]
-            continue
-        middle = np.arctan2(q, p)
-        first, last = middle - 0.5 * np.pi, middle + 0.5 * np.pi
-        # All angles from -pi to pi; a row that is right at -pi comes in again later.
-        right = last > np.pi or first <= -np.pi
-        if first <= -np.pi:
-            first += 2 * np.pi
-        if last > np.pi:
-            last -= 2 * np.pi
-        angles[2 * i], changes[2 * i] = first, -s[i]
-        angles[2 * i + 1], changes[2 * i + 1] = last, s[i]
-        if not right:
-            errors += s[i]
-    order, spare = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
-    sort_order(angles, 2 * n, order, spare)
-    least, width, at = np.inf, 0.0, 0.0
-    for q in range(2 * n):
-        errors += changes[order[q]]
-        here = angles[order[q]]
-        after = angles[order[q + 1]] if q + 1 < 2 * n else angles[order[0]] + 2 * np.pi
-        gap = after - here
-        if gap > 1e-12 and (errors < least - 1e-9 or (errors <= least + 1e-9 and gap > width)):
-            least, width, at = min(errors, least), gap, here + 0.5 * gap
-    for c in range(m):
-        out[c] = v[c] * np.cos(at) + u[c] * np.sin(at)
-    return least
+def _on_circle(A: Array, s: Array, v: Array, u: Array) -> tuple[float, Array]:
+    """The least weight of errors on a circle, and the middle of the widest such arc."""
+    p, q = A @ v, A @ u
+    weights = np.where((p == 0.0) & (q == 0.0), 0.0, s)  # rows of both are errors everywhere
+    middle = np.arctan2(q, p)
+    first, last = middle - 0.5 * np.pi, middle + 0.5 * np.pi
+    # All angles from -pi to pi; a row that is right at -pi comes in again later.
+    early, late = first <= -np.pi, last > np.pi
+    first[early] += 2 * np.pi
+    last[late] -= 2 * np.pi
+    angles = np.concatenate([first, last])
+    order = np.argsort(angles)
+    angles = angles[order]
+    errors = np.cumsum(np.concatenate([-weights, weights])[order])
+    errors += s.sum() - weights[early | late].sum()
+    gaps = np.diff(angles, append=angles[0] + 2 * np.pi)
+    errors[gaps <= 1e-12] = np.inf
+    least = float(errors.min())
+    best = np.flatnonzero(errors <= least + 1e-9)
+    place = best[gaps[best].argmax()]
+    at = angles[place] + 0.5 * gaps[place]
+    return least, v * np.cos(at) + u * np.sin(at)
 
 
-@kernel
 def _descend(
-    A: Array, s: Array, value: float, v: Array, others: Array, random: Array, choices: Array
-) -> float:
-    """Move v to better points of circles; returns the weight of its errors."""
+    A: Array, s: Array, v: Array, others: Array, random: Array, choices: Array
+) -> tuple[float, Array]:
+    """Move v to better points of circles; the weight of its errors, and v."""
     n, m = A.shape
-    new, u, z = np.empty(m), np.empty(m), np.empty(n)
-    normalise(v)
-    value = evaluate(A, v, s, z)
-    current, at = value, v.copy()
-    idle = 0
-    for turn in range(len(random)):
-        kind = turn % 4
-        for c in range(m):
-            u[c] = others[turn, c] if turn < len(others) else random[turn, c]
-        if turn < len(others):
-            pass
-        elif kind == 1:
-            _towards_error(A, z, choices, turn, u)
-        elif kind >= 2:
-            _along_edge(A, z, choices, turn, u)
-        if not normalise(u) > 0.0:
+    z, new_z = np.empty(n), np.empty(n)
+    v = v / np.linalg.norm(v)
+    value, idle = evaluate(A, v, s, z), 0
+    for turn, choice in enumerate(choices):
+        u = others[turn] if turn < len(others) else random[turn]
+        if turn >= len(others) and turn % 4 == 1:
+            u = _towards_error(A, z, choice, u)
+        elif turn >= len(others) and turn % 4 >= 2:
+            u = _along_edge(A, z, choice, u)
+        length = np.linalg.norm(u)
+        if not length > 0.0:
             continue
-        least = _on_circle(A, s, at, u, new)
-        if least <= current:
-            normalise(new)
-            total = evaluate(A, new, s, z)
-            if total < current:
-                idle = 0
-            if total <= current:
-                current = total
-                for c in range(m):
-                    at[c] = new[c]
-            else:
-                evaluate(A, at, s, z)
+        least, new = _on_circle(A, s, v, u / length)
         idle += 1
-        if current <= value:
-            value = current
-            for c in range(m):
-                v[c] = at[c]
+        if least <= value:
+            new /= np.linalg.norm(new)
+            total = evaluate(A, new, s, new_z)
+            if total < value:
+                idle = 0
+            if total <= value:
+                value, v, z, new_z = total, new, new_z, z
         if value == 0.0 or idle > _PATIENCE * m:
             break
-    return value
+    return value, v
 
 
-@kernel
-def _towards_error(A: Array, z: Array, choices: Array, turn: int, u: Array) -> None:
-    """The row that is the least wrong of a few random errors."""
-    n = len(z)
-    nearest, chosen = -np.inf, -1
-    step = 1 + int(choices[turn, 0] * n / 8)
-    i = int(choices[turn, 1] * n)
-    for _ in range(n):
-        i = (i + step) % n
-        if z[i] <= 0.0 and z[i] > nearest:
-            nearest, chosen = z[i], i
-            if choices[turn, 2] < 0.5:
-                break
-    if chosen >= 0:
-        for c in range(A.shape[1]):
-            u[c] = A[chosen, c]
+def _towards_error(A: Array, z: Array, choice: Array, u: Array) -> Array:
+    """A random error, or the one that is the least wrong."""
+    wrong = np.flatnonzero(z <= 0.0)
+    if not len(wrong):
+        return u
+    place = int(choice[1] * len(wrong)) if choice[2] < 0.5 else z[wrong].argmax()
+    row: Array = A[wrong[place]]
+    return row
 
 
-@kernel
-def _along_edge(A: Array, z: Array, choices: Array, turn: int, u: Array) -> None:
+def _along_edge(A: Array, z: Array, choice: Array, u: Array) -> Array:
     """Make u orthogonal to up to m - 2 rows, chosen among those nearest to the boundary."""
     n, m = A.shape
-    near, spare, size = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    for i in range(n):
-        size[i] = abs(z[i])
-    sort_order(size, n, near, spare)
     few = min(n, 3 * m)
-    Q = np.empty((m, m))
-    held = 0
-    for q in range(int(choices[turn, m] * (m - 1))):
-        row = near[int(choices[turn, q] * few)]
-        for c in range(m):
-            Q[held, c] = A[row, c]
-        length = orthogonalise(Q, held, held)
-        if length > 1e-6:
-            for c in range(m):
-                Q[held, c] /= length
-            held += 1
-    for c in range(m):
-        Q[held, c] = u[c]
-    orthogonalise(Q, held, held)
-    for c in range(m):
-        u[c] = Q[held, c]
+    near = np.argpartition(np.abs(z), few - 1)[:few]
+    rows = near[(choice[: int(choice[m] * (m - 1))] * few).astype(np.intp)]
+    Q = np.linalg.qr(A[np.unique(rows)].T)[0]
+    return np.asarray(u - Q @ (Q.T @ u))

@@ -19,8 +19,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.conflicts import Rows
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -72,11 +70,6 @@ class Task:
     is_exact: bool
     fit_intercept: bool
     n_features: int
-
-    @property
-    def rows(self) -> Rows:
-        """What the compiled search reads."""
-        return Rows(self.A, self.norms, self.separation, self.s)
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """w and b of a point of the search."""

@@ -15,18 +15,10 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.losses import ZeroOne
 from trueline.penalties import NoPenalty
-from trueline.separation.zero_one.conflicts import (
-    Conflicts,
-    Doubts,
-    arrange,
-    evaluate,
-    fresh_basis,
-    fresh_conflicts,
-    pack,
-)
+from trueline.separation.zero_one.conflicts import arrange, evaluate, pack
 from trueline.separation.zero_one.exact import integer_rows, is_conflict
 from trueline.separation.zero_one.problem import Task
-from trueline.separation.zero_one.simplex import FEASIBLE
+from trueline.separation.zero_one.simplex import FEASIBLE, Basis
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -50,43 +42,26 @@ class Packing:
 
 def separating(task: Task) -> Array | None:
     """A hyperplane without errors; None if there is none, or none that doubles are sure of."""
-    none = np.empty(0, dtype=np.int64)
-    outcome, _, _, v = _packed(task, none, 1e-300, 1e15, Claims(task))
-    if outcome == FEASIBLE and evaluate(task.A, v, task.s, np.empty(len(task.s))) == 0:
+    basis, nothing = Basis.fresh(task.A.shape[1]), np.zeros(len(task.s), dtype=np.int8)
+    packed = pack(task, nothing, 0.0, 1e-300, [], basis, {}, math.inf)
+    v = basis.v
+    if packed.outcome == FEASIBLE and evaluate(task.A, v, task.s, np.empty(len(task.s))) == 0:
         return v
     return None
 
 
-def _packed(
-    task: Task, order: Indices, target: float, most_pivots: float, claims: Claims
-) -> tuple[int, Conflicts, int, Array]:
-    """Pack conflicts with nothing decided: the outcome, conflicts, their number, the point."""
-    n, m = task.A.shape
-    nothing = np.zeros(n, dtype=np.int8)
-    basis, conflicts = fresh_basis(m), fresh_conflicts(n, m)
-    _, count, outcome, _, _ = pack(
-        *(task.rows, nothing, 0.0, target, order, len(order), True, int(most_pivots)),
-        *(basis, conflicts, claims.arrays()),
-    )
-    return outcome, conflicts, count, basis.v
-
-
-def pack_root(task: Task, v: Array, most_pivots: float = 1e15) -> Packing:
+def pack_root(task: Task, v: Array, most_pivots: float = math.inf) -> Packing:
     """Conflicts around the errors of a hyperplane; those in doubt are decided."""
-    order = np.empty(len(task.A), dtype=np.int64)
-    order = order[: arrange(task.A, v, task.norms, task.s, order)]
+    order = arrange(task.A, v, task.norms, task.s)
+    basis, nothing = Basis.fresh(task.A.shape[1]), np.zeros(len(task.s), dtype=np.int8)
     claims = Claims(task)
-    _, (rows, ends, charges), count, _ = _packed(task, order, np.inf, most_pivots, claims)
+    packed = pack(task, nothing, 0.0, math.inf, order, basis, claims.floors, most_pivots)
     claims.decide()
-    sets = np.split(rows[: ends[count - 1]] if count else rows[:0], ends[: max(count - 1, 0)])
-    wrong = {frozenset(claims.rows[number].tolist()) - {-1} for number in claims.wrong}
-    kept = [q for q in range(count) if frozenset(sets[q].tolist()) not in wrong]
-    chosen = [sets[q] for q in kept]
-    return Packing(
-        members=np.concatenate([np.empty(0, dtype=np.int64), *chosen]),
-        ends=np.cumsum([len(members) for members in chosen]).astype(np.int64),
-        charges=charges[kept].copy(),
-    )
+    chosen = [pair for pair in packed.conflicts if frozenset(pair[0]) not in claims.wrong]
+    members = [row for rows, _ in chosen for row in rows]
+    ends = np.cumsum([len(rows) for rows, _ in chosen])
+    charges = np.array([charge for _, charge in chosen], dtype=np.float64)
+    return Packing(np.array(members, dtype=np.int64), ends.astype(np.int64), charges)
 
 
 def errors_of(X: Array, y: Array, w: Array, b: float) -> NDArray[np.bool_]:
@@ -135,53 +110,23 @@ def certify(
 
 
 class Claims:
-    """A table of sets of rows, each with the bound that holds even if it is no conflict."""
+    """Conflicts in doubt, each with the bound that holds even if it is none."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.decided = 0
-        self.wrong: list[int] = []
-        self.counter = np.zeros(2, dtype=np.int64)
-        self._allocate(4 * len(task.s) + 1024)
-
-    def _allocate(self, size: int) -> None:
-        self.rows = np.full((size, self.task.A.shape[1] + 1), -1, dtype=np.int64)
-        # One more, for nodes in which all is decided and nothing is known.
-        self.floors = np.full(size + 1, np.inf)
-        self.slots = np.full(4 * size, -1, dtype=np.int64)
-
-    def arrays(self) -> Doubts:
-        """What the search writes to; there is room for the claims of a few nodes."""
-        count = int(self.counter[0])
-        if count + 3 * len(self.task.s) > len(self.rows):
-            rows, floors = self.rows, self.floors
-            self._allocate(2 * len(rows))
-            self.rows[:count], self.floors[:count] = rows[:count], floors[:count]
-            self.floors[-1] = floors[-1]
-            # Places depend on the size of the table.
-            for number in range(count):
-                self._place(number)
-        return Doubts(self.rows, self.floors, self.slots, self.counter)
-
-    def _place(self, number: int) -> None:
-        code = 1469598103
-        for row in self.rows[number]:
-            if row >= 0:
-                code = ((code ^ int(row)) * 1099511) % 2147483647
-        place = code % len(self.slots)
-        while self.slots[place] >= 0:
-            place = (place + 1) % len(self.slots)
-        self.slots[place] = number
+        self.floors: dict[frozenset[int], float] = {}
+        #: Those that are conflicts, and those that are none.
+        self.right: set[frozenset[int]] = set()
+        self.wrong: set[frozenset[int]] = set()
+        #: The bound without nodes in which all is decided and nothing is known.
+        self.undecided = math.inf
 
     def decide(self) -> None:
-        """Decide the claims that are new."""
-        count = int(self.counter[0])
-        for number in range(self.decided, count):
-            rows = self.rows[number]
-            if not is_conflict(integer_rows(self.task.A[rows[rows >= 0]])):
-                self.wrong.append(number)
-        self.decided = count
+        """Decide the claims that are new, in exact arithmetic."""
+        for rows in self.floors.keys() - self.right - self.wrong:
+            is_right = is_conflict(integer_rows(self.task.A[sorted(rows)]))
+            (self.right if is_right else self.wrong).add(rows)
 
     def floor(self) -> float:
         """The bound that holds without the claims that turned out to be wrong."""
-        return float(min([self.floors[-1], *self.floors[self.wrong]]))
+        return min([self.undecided, *(self.floors[rows] for rows in self.wrong)])

@@ -16,6 +16,8 @@ is decided later in exact arithmetic.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,22 +36,62 @@ _TINY = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 _UNDERFLOW = 1e-290
 _BLOCK = 512
+# Required rows are kept in the basis as long as possible: conflicts with them have few free rows.
+_KEPT = 1e4
+# Pivots after which the inverse is formed anew.
+_REFRESH = 64
 
 
-@kernel
+class Basis(NamedTuple):
+    """Where the search is.
+
+    Attributes
+    ----------
+    rows : array of shape (m,)
+        Rows of the basis; -1 - c is the unit vector c.
+    alive : array of bool, shape (m,)
+        Whether the row takes part; the others leave the basis first.
+    inverse : array of shape (m, m)
+        Row j is column j of the inverse of the basis.
+    price : array of shape (m,)
+        Positive multipliers that make up the objective.
+    v : array of shape (m,)
+        The point.
+    """
+
+    rows: Indices
+    alive: NDArray[np.bool_]
+    inverse: Array
+    price: Array
+    v: Array
+
+    @classmethod
+    def fresh(cls, m: int) -> Basis:
+        """The unit vectors, none of which takes part."""
+        rows = -1 - np.arange(m)
+        return cls(rows, np.zeros(m, dtype=np.bool_), np.eye(m), np.ones(m), np.zeros(m))
+
+    def restart(self) -> None:
+        """Back to the unit vectors."""
+        for mine, fresh in zip(self, Basis.fresh(len(self.v)), strict=True):
+            mine[...] = fresh
+
+    def refresh(self, A: Array) -> None:
+        """The inverse from the beginning; where it cannot be formed, back to the unit vectors."""
+        is_row = self.rows >= 0
+        B = np.eye(len(self.v))[np.where(is_row, 0, -1 - self.rows)]
+        B[is_row] = A[self.rows[is_row]]
+        try:
+            self.inverse[...] = np.linalg.inv(B).T
+        except np.linalg.LinAlgError:
+            self.restart()
+        if not np.isfinite(self.inverse).all():
+            self.restart()
+
+
 def solve(
-    A: Array,
-    norms: Array,
-    separation: float,
-    status: Status,
-    basis: Indices,
-    alive: NDArray[np.bool_],
-    inverse: Array,
-    price: Array,
-    v: Array,
-    start: int,
-    found: Indices,
-) -> tuple[int, int, int]:
+    A: Array, norms: Array, separation: float, status: Status, basis: Basis, start: int
+) -> tuple[int, list[int], int, int]:
     """Find v, or a conflict among the rows that are not out.
 
     Parameters
@@ -61,71 +103,106 @@ def solve(
     separation : float
         An alpha (of exact rows) that is smaller than this in magnitude is zero; 0 if not known.
     status : array of shape (n,)
-    basis : array of shape (m,)
-        Rows of the basis; -1 - c is the unit vector c. Changed.
-    alive : array of bool, shape (m,)
-        Whether the row takes part; the others leave the basis first. Changed.
-    inverse : array of shape (m, m)
-        Row j is column j of the inverse of the basis. Changed.
-    price : array of shape (m,)
-        Positive multipliers that make up the objective. Changed.
-    v : array of shape (m,)
-        The point. Changed.
+    basis : Basis
+        Changed.
     start : int
         Where to begin looking for violated rows.
-    found : array of shape (m + 2,)
-        The rows of the conflict, ended by -1.
 
     Returns
     -------
-    outcome, start, pivots : int
+    outcome : int
+    conflict : list of int
+    start, pivots : int
     """
     m = A.shape[1]
-    alpha = np.empty(m)
-    refreshed = False
-    most = 200 + 60 * m
-    for pivots in range(most):
-        _point(inverse, alive, v)
-        k, start = _violated(A, norms, status, v, start)
-        if k < 0:
-            return FEASIBLE, start, pivots
-        _combination(A, inverse, k, alpha)
-        leaving = _leaving(norms, basis, alive, price, alpha, norms[k])
-        if leaving < 0:
-            outcome = _assess(A, norms, separation, basis, alive, inverse, alpha, k, found)
+    alpha, found = np.empty(m), np.empty(m + 1, dtype=np.int64)
+    rows, alive, inverse, price, v = basis
+    pivots, most, is_fresh = 0, 200 + 60 * m, False
+    while pivots < most:
+        k, start, done = _pivots(
+            A, norms, status, rows, alive, inverse, price, v, alpha, start, _REFRESH
+        )
+        pivots += done
+        if k == _NONE:
+            return FEASIBLE, [], start, pivots
+        if k >= 0:
+            outcome, count = _assess(A, norms, separation, rows, alive, inverse, alpha, k, found)
             if outcome != STUCK:
-                return outcome, start, pivots
-            if refreshed:
-                return STUCK, start, pivots
-            refreshed = True
-            if not _refresh(A, basis, inverse):
-                _restart(basis, alive, inverse, price)
-            continue
-        _pivot(inverse, price, alpha, leaving, alive)
-        basis[leaving], alive[leaving] = k, True
-        if pivots % 64 == 63 and not _refresh(A, basis, inverse):
-            _restart(basis, alive, inverse, price)
-    return STUCK, start, most
+                return outcome, found[:count].tolist(), start, pivots
+            if is_fresh:
+                return STUCK, [], start, pivots
+            is_fresh = True
+        basis.refresh(A)
+    return STUCK, [], start, pivots
+
+
+# What stands for a row: none is violated, or there were enough pivots.
+_NONE, _ENOUGH = -1, -2
 
 
 @kernel
-def _point(inverse: Array, alive: NDArray[np.bool_], v: Array) -> None:
-    """v with B_j.v = 1 for the rows of the basis that are alive, 0 for the others."""
+def _pivots(
+    A: Array,
+    norms: Array,
+    status: Status,
+    basis: Indices,
+    alive: NDArray[np.bool_],
+    inverse: Array,
+    price: Array,
+    v: Array,
+    alpha: Array,
+    start: int,
+    most: int,
+) -> tuple[int, int, int]:
+    """Pivot until no row is violated, or nothing can leave for one: that row, and its alpha."""
     m = len(v)
-    for c in range(m):
-        v[c] = 0.0
-    for j in range(m):
+    for j in range(m):  # rows that are out leave the basis first, required ones last
         if alive[j]:
-            for c in range(m):
-                v[c] += inverse[j, c]
+            alive[j] = status[basis[j]] != OUT
+            price[j] = _KEPT if status[basis[j]] == REQUIRED else 1.0
+    for pivots in range(most):
+        k, start = _violated(A, norms, status, inverse, alive, v, start)
+        if k < 0:
+            return _NONE, start, pivots
+        leaving = _leaving(A[k], inverse, norms, basis, alive, price, alpha, norms[k])
+        if leaving < 0:
+            return k, start, pivots
+        step = price[leaving] / alpha[leaving] if alive[leaving] else 0.0
+        for j in range(m):
+            price[j] = max(price[j] - step * alpha[j], 1e-12)
+        price[leaving] = max(step, 1e-12) if alive[leaving] else 1.0
+        factor = 1.0 / alpha[leaving]
+        for c in range(m):
+            inverse[leaving, c] *= factor
+        for j in range(m):
+            if j != leaving and alpha[j] != 0.0:
+                for c in range(m):
+                    inverse[j, c] -= alpha[j] * inverse[leaving, c]
+        basis[leaving], alive[leaving] = k, True
+    return _ENOUGH, start, most
 
 
 @kernel
-def _violated(A: Array, norms: Array, status: Status, v: Array, start: int) -> tuple[int, int]:
-    """The worst row of the first block that has a violated one."""
+def _violated(
+    A: Array,
+    norms: Array,
+    status: Status,
+    inverse: Array,
+    alive: NDArray[np.bool_],
+    v: Array,
+    start: int,
+) -> tuple[int, int]:
+    """The worst row of the first block that has a violated one.
+
+    Before, v with B_j.v = 1 for the rows of the basis that are alive, 0 for the others.
+    """
     n, m = A.shape
     size = 0.0
     for c in range(m):
+        v[c] = 0.0
+        for j in range(m):
+            if alive[j]:
+                v[c] += inverse[j, c]
         size += abs(v[c])
     least = _TINY * size
     blocks = (n + _BLOCK - 1) // _BLOCK
@@ -147,18 +224,9 @@ def _violated(A: Array, norms: Array, status: Status, v: Array, start: int) -> t
 
 
 @kernel
-def _combination(A: Array, inverse: Array, k: int, alpha: Array) -> None:
-    """a_k as a combination of the rows of the basis."""
-    m = len(alpha)
-    for j in range(m):
-        z = 0.0
-        for c in range(m):
-            z += A[k, c] * inverse[j, c]
-        alpha[j] = z
-
-
-@kernel
 def _leaving(
+    row: Array,
+    inverse: Array,
     norms: Array,
     basis: Indices,
     alive: NDArray[np.bool_],
@@ -166,8 +234,15 @@ def _leaving(
     alpha: Array,
     norm: float,
 ) -> int:
-    """Which place of the basis the entering row takes; -1 if there is none."""
+    """Which place of the basis the entering row takes; -1 if there is none.
+
+    ``alpha`` becomes the row as a combination of the rows of the basis.
+    """
     m = len(alpha)
+    for j in range(m):
+        alpha[j] = 0.0
+        for c in range(m):
+            alpha[j] += row[c] * inverse[j, c]
     place, best = -1, _TINY
     for j in range(m):
         if not alive[j]:
@@ -184,75 +259,6 @@ def _leaving(
 
 
 @kernel
-def _pivot(
-    inverse: Array, price: Array, alpha: Array, leaving: int, alive: NDArray[np.bool_]
-) -> None:
-    m = len(alpha)
-    if alive[leaving]:
-        step = price[leaving] / alpha[leaving]
-        for j in range(m):
-            price[j] = max(price[j] - step * alpha[j], 1e-12)
-        price[leaving] = max(step, 1e-12)
-    else:
-        price[leaving] = 1.0
-    factor = 1.0 / alpha[leaving]
-    for c in range(m):
-        inverse[leaving, c] *= factor
-    for j in range(m):
-        if j != leaving and alpha[j] != 0.0:
-            for c in range(m):
-                inverse[j, c] -= alpha[j] * inverse[leaving, c]
-
-
-@kernel
-def _refresh(A: Array, basis: Indices, inverse: Array) -> bool:
-    """The inverse from the beginning, by Gauss-Jordan steps; False if it cannot be formed."""
-    m = len(basis)
-    work = np.zeros((m, 2 * m))
-    for j in range(m):
-        work[j, m + j] = 1.0
-        if basis[j] >= 0:
-            for c in range(m):
-                work[j, c] = A[basis[j], c]
-        else:
-            work[j, -1 - basis[j]] = 1.0
-    for c in range(m):
-        best = c
-        for r in range(c + 1, m):
-            if abs(work[r, c]) > abs(work[best, c]):
-                best = r
-        if not abs(work[best, c]) > 0.0:
-            return False
-        if best != c:
-            for q in range(2 * m):
-                work[c, q], work[best, q] = work[best, q], work[c, q]
-        factor = 1.0 / work[c, c]
-        for q in range(2 * m):
-            work[c, q] *= factor
-        for r in range(m):
-            if r != c and work[r, c] != 0.0:
-                factor = work[r, c]
-                for q in range(2 * m):
-                    work[r, q] -= factor * work[c, q]
-    for j in range(m):
-        for c in range(m):
-            inverse[j, c] = work[c, m + j]
-            if not np.isfinite(inverse[j, c]):
-                return False
-    return True
-
-
-@kernel
-def _restart(basis: Indices, alive: NDArray[np.bool_], inverse: Array, price: Array) -> None:
-    """A basis of unit vectors, none of which takes part."""
-    m = len(basis)
-    for j in range(m):
-        for c in range(m):
-            inverse[j, c] = 0.0
-        basis[j], alive[j], price[j], inverse[j, j] = -1 - j, False, 1.0, 1.0
-
-
-@kernel
 def _assess(
     A: Array,
     norms: Array,
@@ -263,8 +269,8 @@ def _assess(
     alpha: Array,
     k: int,
     found: Indices,
-) -> int:
-    """Whether the signs of alpha are certain; the rows of the conflict go to ``found``.
+) -> tuple[int, int]:
+    """Whether the signs of alpha are certain; the rows of the conflict go to ``found``; how many.
 
     With R the inverse as it is known and B R = I + E, the exact combination is
     alpha (I + E)^-1, which differs from alpha by at most ||alpha|| eta / (1 - eta), eta the norm
@@ -298,7 +304,7 @@ def _assess(
         largest = max(largest, (abs(alpha[j]) + 2 * m * _EPS * size) * of_j)
         rounding = max(rounding, ((m + 4) * _EPS * size + _UNDERFLOW) * of_j)
     if not eta < 1e-3:
-        return STUCK
+        return STUCK, 0
     unsure = 1.01 * (largest * eta + rounding)
     outcome, count = CONFLICT, 1
     found[0] = k
@@ -310,5 +316,4 @@ def _assess(
             count += 1
         elif abs(alpha[j]) + unsure / of_j >= separation:
             outcome = DOUBTFUL  # zero, or merely small?
-    found[count] = -1
-    return outcome
+    return outcome, count

@@ -43,17 +43,12 @@ _MAX_STEPS = 100
 _LAST_DIGITS = 1e-15
 
 
-@kernel
 def block_norms(V: Array, start: Integers) -> Array:
     """||V_b|| for each block."""
-    blocks = len(start) - 1
-    norms = np.zeros(blocks)
-    for b in range(blocks):
-        total = 0.0
-        for t in range(V.shape[0]):
-            for j in range(start[b], start[b + 1]):
-                total += V[t, j] * V[t, j]
-        norms[b] = np.sqrt(total)
+    squares = np.einsum("tj,tj->j", V, V)
+    if len(start) <= len(squares):
+        squares = np.add.reduceat(squares, start[:-1])
+    norms: Array = np.sqrt(squares)
     return norms
 
 

@@ -359,11 +359,12 @@ class RestrictedBlocks:
         W = self._W[:, : self.size]
         return float(self._linear @ self.norms()) + 0.5 * self._ridge * float(np.vdot(W, W))
 
-    def gap(self) -> float:
-        """The duality gap of the restricted problem at the present point."""
+    def objective_and_gap(self) -> tuple[float, float]:
+        """The objective and the duality gap of the restricted problem at the present point."""
         W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
-        square = max(self.square - float(np.vdot(C + Q, W)), 0.0)
-        return self.fenchel_gap(block_norms(Q, self.start), square)
+        square = self.square - float(np.vdot(C + Q, W))
+        objective = 0.5 * square + self.penalty()
+        return objective, self.fenchel_gap(block_norms(Q, self.start), max(square, 0.0))
 
     def fenchel_gap(self, norms: Array, square: float, t: float | None = None) -> float:
         """1/2 (1 - t)^2 ||R||^2 + sum_b p_b(W_b) + p_b*(t Q_b) - t <Q_b, W_b>.
@@ -385,16 +386,11 @@ class RestrictedBlocks:
             terms += np.where(self._linear == 0, excess * (2 * sizes + away), 0.0)
         return 0.5 * (1 - t) ** 2 * square + float(np.maximum(terms, 0.0).sum())
 
-    def objective(self) -> float:
-        """The objective at the present point."""
-        W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
-        return 0.5 * (self.square - float(np.vdot(C + Q, W))) + self.penalty()
-
     def solve(self, target: float) -> None:
         """Minimise over all blocks that were let in, to a gap of at most ``target``."""
         least, idle, gap = math.inf, 0, math.inf
         for _ in range(_MAX_ROUNDS):
-            objective, gap = self.objective(), self.gap()
+            objective, gap = self.objective_and_gap()
             idle = 0 if objective < least - 2 * _EPS * self.square else idle + 1
             least = min(objective, least)
             if gap <= target or idle >= _PATIENCE:
@@ -411,9 +407,10 @@ class RestrictedBlocks:
         """Whether a block that is not zero would move by more than rounding."""
         W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
         norms = self.norms()
-        share = np.divide(self._linear, norms, out=np.zeros_like(norms), where=norms > 0)
-        descent = Q - W * (self._ridge + np.repeat(share, np.diff(self.start)))
-        descent = np.where(np.repeat(norms > 0, np.diff(self.start)), descent, 0.0)
+        widths, moves = np.diff(self.start), norms > 0
+        share = np.divide(self._linear, norms, out=np.zeros_like(norms), where=moves)
+        descent = Q - W * (self._ridge + np.repeat(share, widths))
+        descent = np.where(np.repeat(moves, widths), descent, 0.0)
         rounding = _ROUNDING * float(np.abs(C).max(initial=0.0))
         return bool(float(np.abs(descent).max(initial=0.0)) > rounding)
 
@@ -421,17 +418,17 @@ class RestrictedBlocks:
         """Sweeps over the blocks that move, then a Newton step on those that are not zero."""
         m = self.size
         pulled = block_norms(self._Q[:, :m], self.start) > (1 + _SLACK) * self._linear
-        blocks = np.flatnonzero((self.norms() > 0) | pulled)
+        moved = self.norms() > 0
+        blocks = np.flatnonzero(moved | pulled)
         columns, start = _columns_of(blocks, self.start)
         if not len(columns):
             return
         G = self._part_of(columns)
-        before = self._W[:, columns]
-        W, Q, linear = before.copy(), self._Q[:, columns], self._linear[blocks]
+        before, Q = (A.take(columns, axis=1) for A in (self._W, self._Q))
+        W, linear = before.copy(), self._linear[blocks]
         descend(G, start, linear, self._ridge, W, Q, _SWEEPS)
         self.sweeps += _SWEEPS
-        norms = block_norms(W, start)
-        changed = ((norms > 0) != (block_norms(before, start) > 0)).any()
+        changed = ((block_norms(W, start) > 0) != moved[blocks]).any()
         if len(columns) <= _FEW_COLUMNS or not changed:
             self._newton(G, start, linear, W, Q)
         self._W[:, columns] = W

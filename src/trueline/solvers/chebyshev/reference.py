@@ -206,7 +206,10 @@ def exchange_rows(
         _solve(inverse, rows, signs, r, solution)
         level = float(solution[p])
         enters, sign = _enters(Q, r, ease, solution, level + noise)
-        if enters < 0 or (rows == enters).any():
+        is_in = enters < 0
+        for i in range(p + 1):
+            is_in = is_in or rows[i] == enters
+        if is_in:
             return count
         for i in range(p + 1):
             total = inverse[i, p]
@@ -260,14 +263,19 @@ def _leaves(column: Array, multipliers: Array, delta: Array) -> int:
     Both tests allow for a little too much, and of those that then come into question the largest
     pivot is taken (P. M. J. Harris, Math. Program. 5 (1973) 1-28).
     """
-    least = _PIVOT * np.abs(column).max()
+    # Loops: the largest entry of an array takes Numba half a second to compile.
+    largest, top = 0.0, 0
+    for i in range(len(column)):
+        largest = max(largest, abs(column[i]))
+        top = i if column[i] > column[top] else top
+    least = _PIVOT * largest
     nearest, reach = np.inf, np.inf
     for i in range(len(column)):
         if column[i] > least:
             nearest = min(nearest, multipliers[i] / column[i])
             reach = min(reach, (multipliers[i] + ZERO) / column[i])
     if nearest == np.inf:
-        return int(column.argmax())
+        return top
     first = max(nearest, reach)
     nearest, reach = np.inf, np.inf
     for i in range(len(column)):

@@ -40,27 +40,29 @@ _DEPENDENT = 1e-9
 _SLACK = 1e-10
 # Multiplications after which sweeps and blocked factorisations are the better way.
 _MOST_WORK = 1e9
+# Free columns that there is room for at first.
+_FEW = 64
 # Changes of the support per column: more of them are ties that go round in a circle.
 _MOST_CHANGES = 8
 
 
 @kernel(reassociate=True)
-def _append(L: Array, k: int, row: Array, diagonal: float) -> float:
-    """Extend the factor of k columns by one with these products; what it adds, squared."""
+def _let_in(
+    G: Array, curvature: float, free: Integers, k: int, column: int, L: Array, row: Array
+) -> bool:
+    """Extend the factor of H_FF by a column; False if it depends on the k columns that are free."""
+    diagonal = left = G[column, column] + curvature
     for i in range(k):
-        total = row[i]
-        known = L[i]
+        total, known = G[column, free[i]], L[i]
         for j in range(i):
             total -= known[j] * row[j]
         row[i] = total / known[i]
-    left = diagonal
-    for i in range(k):
         left -= row[i] * row[i]
     if left > 0.0:
         for i in range(k):
             L[k, i] = row[i]
         L[k, k] = np.sqrt(left)
-    return left
+    return left > _DEPENDENT * diagonal
 
 
 @kernel
@@ -128,18 +130,6 @@ def _next_to_enter(
 
 
 @kernel
-def _solve_at(
-    L: Array, k: int, c: Array, strength: float, free: Integers, s: Array, w: Array
-) -> None:
-    """w_F at a strength, solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F."""
-    for i in range(k):
-        w[i] = c[free[i]] - strength * s[i]
-    _solve(L, k, w)
-    for i in range(k):
-        w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
-
-
-@kernel
 def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[int, float]:
     """Which free coefficient reaches zero before that way is gone, and where; -1 if none does."""
     leaves = -1
@@ -148,17 +138,6 @@ def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[i
         if (ahead < 0.0 if s[i] > 0.0 else ahead > 0.0) or (way == np.inf and u[i] * s[i] < 0):
             leaves, way = i, -w[i] / u[i]
     return leaves, way
-
-
-@kernel
-def _let_in(
-    G: Array, curvature: float, free: Integers, k: int, column: int, L: Array, row: Array
-) -> bool:
-    """Extend the factor of H_FF by a column; False if it depends on the k columns that are free."""
-    for i in range(k):
-        row[i] = G[column, free[i]]
-    diagonal = G[column, column] + curvature
-    return _append(L, k, row, diagonal) > _DEPENDENT * diagonal
 
 
 @kernel
@@ -205,8 +184,15 @@ def _arrive(
     w: Array,
     q: Array,
 ) -> None:
-    """The coefficients at a strength, and their correlations, without the rounding of the way."""
-    _solve_at(L, k, c, strength, free, s, w)
+    """The coefficients at a strength, and their correlations, without the rounding of the way.
+
+    They are solved for afresh: G_FF w_F = c_F - l s_F.
+    """
+    for i in range(k):
+        w[i] = c[free[i]] - strength * s[i]
+    _solve(L, k, w)
+    for i in range(k):
+        w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
     _combine(G, free, k, w, q)
     for j in range(len(c)):
         q[j] = c[j] - q[j]
@@ -237,17 +223,27 @@ def _enlarged(L: Array, room: int) -> Array:
 
 @kernel
 def _follow(
-    G: Array, c: Array, strengths: Array, curvatures: Array, W: Array, most_work: float
+    G: Array,
+    c: Array,
+    strengths: Array,
+    curvatures: Array,
+    W: Array,
+    most_work: float,
+    L: Array,
+    free: Integers,
+    is_in: Bools,
+    spare: Array,
 ) -> int:
-    """Write the solution at each of the strengths into the rows of W; how many were found."""
-    d, room = len(c), min(len(c), 64)
-    L = np.empty((room, room))
-    free, s, w = np.empty(d, np.intp), np.empty(d), np.zeros(d)
-    u, a, row, drift = np.empty(d), np.empty(d), np.empty(d), np.zeros(d)
-    cosines, sines = np.empty(d), np.empty(d)
-    is_in = np.zeros(d, np.bool_)
-    q, strength, curvature = c.copy(), 0.0, curvatures[0]
+    """Write the solution at each of the strengths into the rows of W; how many were found.
+
+    L has room for a few rows; ``free`` and ``is_in`` are zero, as are the rows of ``spare``.
+    """
+    d, room = len(c), len(L)
+    q, w, s, u, a = spare[0], spare[1], spare[2], spare[3], spare[4]
+    row, drift, cosines, sines = spare[5], spare[6], spare[7], spare[8]
+    strength, curvature = 0.0, curvatures[0]
     for j in range(d):
+        q[j] = c[j]
         strength = max(strength, abs(c[j]))
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
     while found < len(strengths) and strengths[found] >= (1.0 - _SLACK) * strength:
@@ -322,5 +318,9 @@ def propose(G: Array, c: Array, strengths: Array, curvatures: Array) -> Array:
     array([[ 0.5,  0. ],
            [ 2.5, -0.5]])
     """
-    W = np.zeros((len(strengths), len(c)))
-    return W[: _follow(np.ascontiguousarray(G), c, strengths, curvatures, W, _MOST_WORK)]
+    d, room = len(c), min(len(c), _FEW)
+    W = np.zeros((len(strengths), d))
+    # Memory is Python's matter: to compile its allocation takes as long as a loop.
+    spare = np.empty((room, room)), np.zeros(d, np.intp), np.zeros(d, np.bool_), np.zeros((9, d))
+    G = np.ascontiguousarray(G)
+    return W[: _follow(G, c, strengths, curvatures, W, _MOST_WORK, *spare)]

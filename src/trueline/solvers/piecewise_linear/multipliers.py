@@ -6,14 +6,19 @@ the dual point of the proof.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_dual
+from trueline.design import DenseDesign
 from trueline.numerics.blas import run_strands, single_threaded_blas
+from trueline.numerics.jit import is_ready
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
+from trueline.solvers.iterative import target_gap
 from trueline.solvers.newton.solver import require_ordinary
 from trueline.solvers.piecewise_linear.ramps import FIRST_RAMP, Ramps, minimise
 from trueline.wording import counted
@@ -22,16 +27,19 @@ Array = NDArray[np.float64]
 
 # Columns and numbers, beyond which other solvers gain by blocks, by threads or by fewer rows.
 _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
+# What a step costs in calls of NumPy while there is no machine code.
+_INTERPRETED = 1.3e-4
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
-# The gap, relative to the objective: of the first rounds, of the last, and of an answer.
-_FIRST, _LAST, _CLOSE = 1e-8, 1e-13, 1e-9
+# The gap, relative to the objective, beyond which rounds go on only while they help; of an answer.
+_GOAL, _CLOSE = 1e-13, 1e-9
 
 
 class Multipliers(Solver):
     """The proximal method of multipliers, target by target."""
 
     name = "multipliers"
+    shows_nonfinite = True
     title = "method of multipliers, Newton's steps on the rows at their kinks"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"quadratic"})
@@ -49,7 +57,8 @@ class Multipliers(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         n, d = facts.n, facts.d
-        each = 2e-5 + 1.2e-9 * n * d + 2e-8 * n + 4e-10 * d**3
+        each = 5e-6 + 2.5e-9 * n * d + 5e-8 * n + 4e-10 * d**3
+        each += 0.0 if is_ready(minimise) else _INTERPRETED
         seconds = CALL + facts.k * _STEPS * each
         flops = facts.k * _STEPS * (4.0 * n * d + d**3)
         return Cost(flops, 2.0 * facts.k * _STEPS, 24.0 * n * d, seconds)
@@ -58,14 +67,14 @@ class Multipliers(Solver):
         require_ordinary(problem)
         rows = np.ascontiguousarray(problem.design.toarray().T, dtype=np.float64)
         targets = list(range(problem.n_targets))
-        solver = _Targets(problem, rows)
+        solver = _Targets(replace(problem, design=DenseDesign(rows.T)), rows)
         if rows.size * len(targets) * _STEPS >= _STRANDS_WORK:
             run_strands(solver.solve, targets)
         else:
             with single_threaded_blas():
                 for target in targets:
                     solver.solve(target)
-        return solver.solution(monitor, self.name)
+        return solver.solution(monitor, self.name, target_gap(problem, options.tol))
 
 
 class _Targets:
@@ -77,6 +86,9 @@ class _Targets:
         strengths = np.broadcast_to(problem.penalty.curvature, (q, k))
         self.strengths = np.ascontiguousarray(strengths.T)
         self.s = np.ones(n) if problem.weights is None else problem.weights
+        squares = np.einsum("ji,ji->j", rows, rows)
+        if not (np.isfinite(squares) & ((squares > 1e-200) | (squares == 0))).all():
+            raise FloatingPointError("the squares of the data are not finite, or vanish")
         sizes = np.sqrt((rows**2) @ self.s / self.s.sum())
         self.scale = 1.0 / np.where(sizes > 0, sizes, 1.0)
         self.V, self.U, self.Z = np.zeros((k, q)), np.empty((k, n)), np.zeros((k, n))
@@ -94,26 +106,26 @@ class _Targets:
         ramps = Ramps(self.rows, first, jumps, places, share, a, self.scale)
         gamma = FIRST_RAMP * float(np.abs(places).mean()) or 1.0
         size = float(s @ loss.value(y, z))
-        for part in (_FIRST, _LAST):
-            steps, gap, gamma = minimise(ramps, v, z, u, gamma, part * size)
+        for _ in range(2):  # the size of the objective shows in the end
+            steps, gap, gamma = minimise(ramps, v, z, u, gamma, _GOAL * size)
             self.steps[number] += steps
             size = float(s @ loss.value(y, z) + 0.5 * (a * v) @ v)
-            if gap <= _LAST * size:
+            if gap <= _GOAL * size:
                 break
         u /= s
         self.on_kinks[number] = np.flatnonzero(((share > 0) & (share < 1)).any(axis=0))
 
-    def solution(self, monitor: Monitor, name: str) -> Solution:
+    def solution(self, monitor: Monitor, name: str, enough: float) -> Solution:
         problem, (q, k) = self.problem, self.V.T.shape
         W, b = np.ascontiguousarray(self.V.T), np.zeros(k)
         scale = np.sqrt(self.s.sum()) / self.scale * (1 + 1e-6)
         proof = certify_dual(problem, W, b, self.U.T, np.zeros(q), scale, self.Z.T)
-        is_close = proof.gap <= _CLOSE * abs(proof.objective) + 1.1 * proof.objective_rounding
+        close = max(_CLOSE * abs(proof.objective), enough) + 1.1 * proof.objective_rounding
         steps = int(self.steps.sum())
         return Solution(
             W,
             b,
-            Status.SOLVED if is_close else Status.STALLED,
+            Status.SOLVED if proof.gap <= close else Status.STALLED,
             name,
             n_iter=max(1, steps),
             proof=proof,

@@ -203,17 +203,18 @@ def _hessian(A: Floats, h: Array, part: Part, H: Array) -> None:
 def _factor_whole(H: Array, q: int) -> float:
     own = H[:, :q]
     before = own.diagonal().copy()
-    before[before == 0.0] = 1.0
-    own[range(q), range(q)] = before
-    L, info = lapack.dpotrf(own, lower=1)
+    if not before.all():  # no row has curvature: nothing is divided by zero
+        before[before == 0.0] = 1.0
+        own[range(q), range(q)] = before
+    L, trouble = lapack.dpotrf(own, lower=1, clean=0)
     least = float((L.diagonal() ** 2 / before).min(initial=1.0))
-    if info != 0 or not least > _DOUBLE:
+    if trouble or not least > _DOUBLE:
         return 0.0
     own[:] = L
     return least
 
 
-@kernel(whole=_factor_whole)
+@kernel(reassociate=True, whole=_factor_whole)
 def factor(H: Array, q: int) -> float:
     """Overwrite the lower triangle by its Cholesky factor; the least pivot over its diagonal."""
     least = 1.0
@@ -239,7 +240,7 @@ def _solve_whole(L: Array, scale: Array, g: Array, step: Array) -> None:
     step[:] = lapack.dpotrs(L[:, :q], -g * scale, lower=1)[0] * scale
 
 
-@kernel(whole=_solve_whole)
+@kernel(reassociate=True, whole=_solve_whole)
 def solve_factored(L: Array, scale: Array, g: Array, step: Array) -> None:
     """The step -H^-1 g, from the factor of the scaled H."""
     q = len(g)
