@@ -98,8 +98,10 @@ class CoefficientDisplay(Display):
         display = cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
         classes = getattr(model, "classes_", ())
         if len(classes) > 1:
-            own = classes[target] if len(coef) > 1 else classes[1]
-            display.ax_.set_title(f"positive coefficients speak for {own}", fontsize="medium")
+            spoken_for = classes[target] if len(coef) > 1 else classes[1]
+            display.ax_.set_title(
+                f"positive coefficients speak for {spoken_for}", fontsize="medium"
+            )
         return display
 
     def plot(
