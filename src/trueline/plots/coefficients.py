@@ -96,7 +96,7 @@ class CoefficientDisplay(Display):
             raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
         names = own if names is None else names
         display = cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
-        classes = getattr(model, "classes_", ())
+        classes: Any = getattr(model, "classes_", ())
         if len(classes) > 1:
             spoken_for = classes[target] if len(coef) > 1 else classes[1]
             display.ax_.set_title(
