@@ -28,6 +28,7 @@ SUITES = (
     "classification",
     "kernels",
     "startup",
+    "cluster",
     "regret",
     "engines",
     "field",

@@ -405,23 +405,18 @@ def moments_of_parts(
     logarithm of their number.
     """
 
-    def of_part(where: slice, part: Design) -> list[Moments | None]:
-        return [
-            Moments.from_rows(part, Y[where]) if s is None else _of_some(part, Y[where], s[where])
-            for s in every
-        ]
+    def of_part(part: Design, Y: Array, *weights: Array | None) -> list[Moments | None]:
+        return [Moments.from_rows(part, Y) if s is None else _of_some(part, Y, s) for s in weights]
 
-    piles: list[list[tuple[int, Moments]]] = [[] for _ in every]
-    for moments in design.over_parts(of_part):
-        for pile, found in zip(piles, moments):
-            if found is not None:
-                _pile_up(pile, found)
     return [
-        reduce(add, [moments for _, moments in reversed(pile)])
-        if pile
-        else Moments.from_rows(design.take(np.arange(0)), Y[:0])
-        for pile in piles
+        Moments.from_rows(design.take(np.arange(0)), Y[:0]) if found is None else found
+        for found in design.summed(of_part, Y, *every, add=_merged)
     ]
+
+
+def _merged(one: list[Moments | None], other: list[Moments | None]) -> list[Moments | None]:
+    """The moments of two sets of rows, where there are some."""
+    return [b if a is None else a if b is None else a + b for a, b in zip(one, other)]
 
 
 def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moments:
@@ -435,14 +430,6 @@ def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moment
 
 def _of_some(part: Design, Y: Array, weights: Array) -> Moments | None:
     return _of_rows(part, Y, weights, np.flatnonzero(weights)) if weights.any() else None
-
-
-def _pile_up(pile: list[tuple[int, Moments]], moments: Moments) -> None:
-    """One more on a pile of merged ones: two of a level make one of the next."""
-    level = 0
-    while pile and pile[-1][0] == level:
-        moments, level = pile.pop()[1] + moments, level + 1
-    pile.append((level, moments))
 
 
 def _shift(design: Design) -> Array | None:

@@ -62,6 +62,8 @@ class Batches(StackedDesign, Readable):
     ([1.0, 2.0, 3.0], True)
     """
 
+    columns: list[str]
+
     def __init__(
         self, source: Source, columns: list[str], target: str | None, weight: str | None, rows: int
     ) -> None:
