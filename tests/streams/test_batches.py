@@ -432,6 +432,32 @@ def test_a_damaged_file_is_named_with_its_row_group(tmp_path):
         Ridge().fit(trueline.open(tmp_path, target="y"))
 
 
+def test_what_is_damaged_is_left_out_if_asked_and_told(tmp_path):
+    for k in range(4):
+        TABLE[["a", "b", "y"]].iloc[700 * k : 700 * (k + 1)].to_parquet(
+            tmp_path / f"{k}.parquet", row_group_size=350, compression=None
+        )
+    raw = bytearray((tmp_path / "1.parquet").read_bytes())
+    where = raw.find(TABLE["b"].to_numpy()[720:740].tobytes())
+    raw[where - 3000 : where - 500] = b"\xff" * 2500  # in the first row group
+    (tmp_path / "1.parquet").write_bytes(raw)
+    (tmp_path / "2.parquet").write_bytes(b"PAR1 no more")
+    TABLE[["a", "y"]].to_parquet(tmp_path / "3.parquet")
+    with pytest.raises(TableError, match=r"take it away, or .*damaged='skip'"):
+        Ridge().fit(trueline.open(tmp_path, target="y"))
+    with pytest.warns(UserWarning, match="3 files or row groups of .* will be left out"):
+        rows = trueline.open(tmp_path, target="y", damaged="skip")
+    assert sorted(name[len(str(tmp_path)) + 1 :] for name in rows.skipped) == [
+        "1.parquet, row group 0",
+        "2.parquet",
+        "3.parquet",
+    ]
+    left = np.r_[0:700, 1050:1400]
+    np.testing.assert_allclose(
+        Ridge().fit(rows).coef_, Ridge().fit(X[left, :2], TABLE["y"].iloc[left]).coef_, rtol=1e-9
+    )
+
+
 def test_missing_values_infinities_and_words_are_named(tmp_path):
     path = tmp_path / "rows.parquet"
     gaps = TABLE[["a", "y"]].copy()

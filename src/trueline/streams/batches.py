@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -18,6 +22,7 @@ from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.design.stacked import StackedDesign
 from trueline.errors import TableError
+from trueline.streams.journal import Journal
 from trueline.streams.sources import (
     SVMLIGHT,
     Arrays,
@@ -81,7 +86,22 @@ class Batches(StackedDesign, Readable):
             is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
             kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
-        self._is_checked = False
+        self.n_parts, self._is_checked = len(sizes), False
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Files and row groups that are left out, and why."""
+        return dict(getattr(self._source, "skipped", {}))
+
+    def fingerprint(self) -> bytes:
+        """What tells these rows from others: files and their times, batches, target, weights."""
+        hashed = blake2b(repr((self.columns, self.starts, self._source.stamp())).encode())
+        for given in (self.target, self.weights):
+            if given is not None:
+                plain = given.astype(str) if given.dtype.kind == "O" else given
+                hashed.update(np.ascontiguousarray(plain).data)
+            hashed.update(b"-")
+        return hashed.digest()
 
     @property
     def numbers(self) -> list[str]:
@@ -121,14 +141,17 @@ class Batches(StackedDesign, Readable):
         own = copy(self)
         own.columns = [self.columns[j] for j in columns]
         StackedDesign.__init__(own, (self.shape[0], len(columns)), self.dtype)
+        own.n_parts = self.n_parts
         return own
 
     def parts(self) -> Iterator[tuple[slice, Design]]:
-        count = 0
-        for count, batch in enumerate(_read_ahead(self._blocks), 1):
-            if count >= len(self.starts) or batch.shape[0] != np.diff(
-                self.starts[count - 1 : count + 1]
-            ):
+        return self.parts_from(0)
+
+    def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
+        count = first
+        for count, batch in enumerate(_read_ahead(partial(self._blocks, first)), first + 1):
+            expected = np.diff(self.starts[count - 1 : count + 1])
+            if count >= len(self.starts) or batch.shape[0] != expected:
                 break
             if self.on_batch is not None:
                 self.on_batch(self.passes + 1, self.starts[count])
@@ -137,21 +160,22 @@ class Batches(StackedDesign, Readable):
         else:
             if count == len(self.starts) - 1:
                 self._done[0] += 1
-                self._is_checked = True
+                self._is_checked |= first == 0
                 return
         raise TableError(
             f"{self._source.name} has other rows than when it was opened: open it again."
         )
 
-    def _blocks(self) -> Iterator[Any]:
+    def _blocks(self, first: int) -> Iterator[Any]:
+        """The batches without so many at the start."""
         if isinstance(self._source, Svmlight):
-            for rows in self._source.blocks(self.columns):
+            for rows in islice(self._source.blocks(self.columns), first, None):
                 self._look_at(rows, rows.data)
                 yield rows
             return
         names = [*self.columns, *([self._target_name] if self._target_name else [])]
-        start = 0
-        for batch in self._source.read(names, self._rows):
+        start = self.starts[first]
+        for batch in self._source.read_from(start, names, self._rows):
             count = len(batch[0])
             if self._target_name and not self._is_target(batch.pop(), start):
                 raise TableError(
@@ -237,6 +261,8 @@ def open_rows(
     columns: Sequence[str] | None = None,
     weight: str | ArrayLike | None = None,
     memory: str | float = "1GB",
+    checkpoint: str | Path | None = None,
+    damaged: str = "raise",
 ) -> Batches:
     """Open rows that may be larger than memory.
 
@@ -259,6 +285,13 @@ def open_rows(
     memory : str or float, default="1GB"
         Bytes that batches may take: ``"500MB"``, ``"2GB"``. Target and weights come on top, 8 bytes
         a row each.
+    checkpoint : str or path, optional
+        A file in which passes are noted, 8 bytes a row for each pass at most: if the process is
+        ended, the same lines run again go on from there, and give the same answer to the last bit.
+        It is deleted at the end of a fit.
+    damaged : {"raise", "skip"}, default="raise"
+        What to do with files and row groups that cannot be read, or lack a column: an error that
+        names them; or one pass more that finds them, a warning, and ``rows.skipped``.
 
     Returns
     -------
@@ -282,7 +315,22 @@ def open_rows(
     if not columns:
         raise TableError(f"{found.name} has no column to predict from.")
     rows = int(min(max(_bytes(memory) / (_COPIES * 8 * len(columns)), _FEWEST_ROWS), 1e7))
-    return Batches(found, list(columns), its_target, its_weight, rows)
+    if damaged not in ("raise", "skip"):
+        raise ValueError(f"damaged must be 'raise' or 'skip', got {damaged!r}.")
+    if damaged == "skip" and isinstance(found, Files):
+        beside = [name for name in (its_target, its_weight) if name is not None]
+        found.leave_out_damaged([*columns, *beside], rows)
+        if found.skipped:
+            warnings.warn(
+                f"{counted(len(found.skipped), 'file or row group', 'files or row groups')} of "
+                f"{found.name} cannot be read and will be left out: rows.skipped says which.",
+                UserWarning,
+                stacklevel=2,
+            )
+    opened = Batches(found, list(columns), its_target, its_weight, rows)
+    if checkpoint is not None:
+        opened.journal = Journal(checkpoint, opened.fingerprint())
+    return opened
 
 
 def _source_of(

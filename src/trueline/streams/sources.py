@@ -21,6 +21,11 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather"
 _FORMATS |= {".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
+_ADVICE = (
+    "Write the file again, take it away, or leave out what is damaged: "
+    "trueline.open(..., damaged='skip')."
+)
+
 Columns = list[NDArray[Any]]
 
 
@@ -46,6 +51,18 @@ class Source(ABC):
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         """The named columns, in batches of at most so many rows."""
 
+    def read_from(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        """The same from a row on where a batch begins."""
+        done = 0
+        for batch in self.read(names, rows):
+            if done >= start:
+                yield batch
+            done += len(batch[0])
+
+    def stamp(self) -> Any:
+        """What changes when the rows change, as far as that is quick to see."""
+        return self.name
+
 
 class Files(Source):
     """Parquet, Arrow IPC or CSV: a file, a folder (with hive partitions), or a pattern."""
@@ -67,13 +84,65 @@ class Files(Source):
         self._schema = self._data.schema
         self.columns = tuple(self._schema.names)
         self.words = [one.name for one in self._schema if not _is_number(one.type)]
+        #: Files and row groups that are left out, and why.
+        self.skipped: dict[str, str] = {}
+
+    def leave_out_damaged(self, names: Sequence[str], rows: int) -> None:
+        """Read everything once, and note what cannot be read."""
+        for fragment in self._data.get_fragments():
+            try:
+                self._check(fragment, names)
+                groups = self._split(fragment)
+            except TableError as error:
+                self.skipped[fragment.path] = str(error)
+                continue
+            for where, group in groups:
+                try:
+                    for _ in self._read(group, names, rows, where):
+                        pass
+                except TableError as error:
+                    self.skipped[where] = str(error)
+
+    def _split(self, fragment: Any) -> list[tuple[str, Any]]:
+        """The row groups of a file, each with its name; of other formats the file."""
+        if not self._is_parquet:
+            return [(fragment.path, fragment)]
+        groups = fragment.split_by_row_group()
+        return [(f"{fragment.path}, row group {k}", group) for k, group in enumerate(groups)]
+
+    def stamp(self) -> Any:
+        states = ((path, Path(path).stat()) for path in self._data.files)
+        return [(path, state.st_size, state.st_mtime_ns) for path, state in states]
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        return self.read_from(0, names, rows)
+
+    def read_from(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns]:
+        done = 0
+        for batch in self._groups(start, names, rows):
+            if isinstance(batch, int):  # rows that were skipped unread
+                done += batch
+                continue
+            if done >= start:
+                yield batch
+            done += len(batch[0])
+
+    def _groups(self, start: int, names: Sequence[str], rows: int) -> Iterator[Columns | int]:
+        """Batches of one row group after the other; of those before a row only their number."""
+        done = 0
         for fragment in self._data.get_fragments():
+            if fragment.path in self.skipped:
+                continue
             self._check(fragment, names)
-            groups = fragment.split_by_row_group() if self._is_parquet else [fragment]
-            for number, group in enumerate(groups):
-                where = fragment.path + (f", row group {number}" if self._is_parquet else "")
+            for where, group in self._split(fragment):
+                if where in self.skipped:
+                    continue
+                size = group.row_groups[0].num_rows if self._is_parquet and start else 0
+                if done + size <= start and size:
+                    done += size
+                    yield size
+                    continue
+                done += size
                 yield from self._read(group, names, rows, where)
 
     def _read(self, group: Any, names: Sequence[str], rows: int, where: str) -> Iterator[Columns]:
@@ -85,24 +154,26 @@ class Files(Source):
         except (OSError, ValueError) as error:
             if isinstance(error, TableError):
                 raise
-            raise TableError(f"{where} cannot be read: {error}") from error
+            raise TableError(f"{where} cannot be read: {error}. {_ADVICE}") from error
 
     def _check(self, fragment: Any, names: Sequence[str]) -> None:
         """That a file has the columns of the first one, in types of the same kind."""
         try:
             own = fragment.physical_schema
         except (OSError, ValueError) as error:
-            raise TableError(f"{fragment.path} cannot be read: {error}") from error
+            raise TableError(f"{fragment.path} cannot be read: {error}. {_ADVICE}") from error
         for name in names:
             if name not in own.names:
                 if f"{name}=" in fragment.path:
                     continue  # a hive partition
-                raise TableError(f"{fragment.path} has no column {name!r}, which other files have.")
+                raise TableError(
+                    f"{fragment.path} has no column {name!r}, which other files have. {_ADVICE}"
+                )
             if not _alike(own.field(name).type, self._schema.field(name).type):
                 kinds = own.field(name).type, self._schema.field(name).type
                 raise TableError(
                     f"Column {name!r} of {fragment.path} holds {kinds[0]}, and of other files "
-                    f"{kinds[1]}."
+                    f"{kinds[1]}. {_ADVICE}"
                 )
 
 

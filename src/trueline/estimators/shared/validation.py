@@ -107,7 +107,9 @@ def takes_batches(fit: Any) -> Any:
                     f"{type(self).__name__} takes no weights: open the rows without weight=."
                 )
             more = named.pop("params", {})
-            return fit(**{**named, "X": X, "y": y, **more})
+            fitted = fit(**{**named, "X": X, "y": y, **more})
+            X.forget_passes()
+            return fitted
         if is_dask(given[0] if given else named.get("y")):
             raise TypeError(
                 "y is a Dask collection, but X is in memory: give both in the same form. If a step "

@@ -126,8 +126,7 @@ class Newton(Solver):
         if is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
         if few_columns.suits(problem) and not monitor.is_watching:
-            tol = float(gap_to_prove(problem.loss, options.tol, 1.0, True))
-            solution = few_columns.solve_targets(problem, options, tol)
+            solution = few_columns.solve_targets(problem, options, min(options.tol, _FINE))
             if solution is not None:
                 return solution
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
@@ -352,7 +351,7 @@ class _Iteration(Iteration):
         self._least, self._idle, self._proven = math.inf, 0, math.inf
         self._lowest, self._flat = math.inf, 0
         # A start of our own making is no answer yet: there is a step to be seen in any case.
-        self._has_moved = False
+        self._has_moved, self._is_finished = False, False
         self._expose()
 
     def _expose(self) -> None:
@@ -394,12 +393,19 @@ class _Iteration(Iteration):
         if not (self._is_watched or small or late or self._idle > 2) or not self._has_moved:
             # Where nobody looks, the promise tells as well whether everything is finite.
             return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
+        if small and descent.decrease > 0 and not (self._is_watched or self._is_finished):
+            self._is_finished = is_tangent(self._prover.problem) and not descent.loss.kinks
+            if self._is_finished:
+                descent.finish()
+                self._expose()
         proof = self._prover.certify([self._target], [descent])
         objective, gap = proof.objective, proof.gap
         # The step is exact: what a proof does not show now, the next one will not either.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self.is_stalled = self.is_stalled or (late and gap <= self._asked)
         self._proven = min(gap, self._proven)
+        if self._is_finished and gap > self._gap:
+            descent.use(descent.loss)  # the gradient there, to go on from
         # Whoever watches sees more proofs, and the same steps.
         due = small or self._idle > 2
         return Progress(objective, gap if due else max(gap, 1.001 * self._gap))

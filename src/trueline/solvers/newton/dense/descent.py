@@ -272,6 +272,15 @@ class Descent:
             self._evaluate(*derivatives(self.loss, self.y, self.z))
         return t
 
+    def finish(self) -> None:
+        """Go the whole of a step that promises next to nothing: it doubles the exact digits.
+
+        Neither gradient nor Hessian are formed again.
+        """
+        self.v = self.v + self.direction
+        self.z = self.z + self.rows.scores(self.direction)
+        self.u, _ = derivatives(self.loss, self.y, self.z)
+
     @property
     def is_weighed_down(self) -> bool:
         """Whether the penalty is still heavier than the one asked for."""
