@@ -20,6 +20,7 @@ from trueline.plots import (
     UpdateAnimation,
     plot_boundary,
     plot_class_coefficients,
+    plot_coefficients,
     plot_margin_losses,
 )
 
@@ -334,3 +335,12 @@ def test_coefficients_of_classes_are_a_map_or_images():
     assert_allclose(both.coef, [-model.coef_[0], model.coef_[0]])
     with pytest.raises(ValueError, match="not that of 4 columns"):
         plot_class_coefficients(three, shape=(2, 3))
+
+
+@pytest.mark.parametrize(("classes", "target", "own"), [(2, 0, "b"), (3, 0, "a"), (3, 2, "c")])
+def test_bars_say_which_class_they_speak_for(classes, target, own):
+    rng = np.random.default_rng(0)
+    y = np.array(list("abc"))[np.arange(60) % classes]
+    model = LogisticRegression().fit(rng.normal(size=(60, 3)), y)
+    display = plot_coefficients(model, target=target)
+    assert display.ax_.get_title() == f"positive coefficients speak for {own}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from trueline import (
     ElasticNet,
@@ -12,6 +13,8 @@ from trueline import (
     LogisticRegression,
     PoissonRegressor,
     QuantileRegressor,
+    Ridge,
+    RidgeClassifier,
 )
 
 
@@ -93,3 +96,19 @@ def test_coefficients_at_a_bound_leave_the_checker_its_own_rounding():
     model = LinearRegression(positive=True).fit(X, y)
     assert model.certificate_.relative_gap < 1e-12
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("model", [Ridge(), RidgeClassifier()], ids=str)
+def test_sparse_rows_stay_sparse_in_the_check_of_squared_losses(model, monkeypatch):
+    """Ten thousand words of many texts, made dense, take minutes."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 80), density=0.05, format="csr", random_state=rng)
+    y = rng.integers(0, 2, 300)
+    fitted = model.fit(X, y)
+
+    def made_dense(self, *arguments, **named):
+        raise AssertionError("rows were made dense")
+
+    monkeypatch.setattr(sp.csr_array, "toarray", made_dense)
+    monkeypatch.setattr(sp.csr_matrix, "toarray", made_dense)
+    assert fitted.verify(X, y)

@@ -95,7 +95,14 @@ class CoefficientDisplay(Display):
         if not 0 <= target < len(coef):
             raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
         names = own if names is None else names
-        return cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
+        display = cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
+        classes: Any = getattr(model, "classes_", ())
+        if len(classes) > 1:
+            spoken_for = classes[target] if len(coef) > 1 else classes[1]
+            display.ax_.set_title(
+                f"positive coefficients speak for {spoken_for}", fontsize="medium"
+            )
+        return display
 
     def plot(
         self, ax: Any = None, *, top: int | None = 20, sort: bool = True

@@ -31,6 +31,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from trueline.check.arithmetic import EPS, Array, Indices, exact_product, fsum
 from trueline.check.claims import Claim, read_claim
@@ -141,11 +142,7 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
     level = float((steep**2).sum()) / (2 * rows.weight) * (1 + 1e-9)
     if claim.has_intercept:  # at the best intercept, residuals are smaller by slope / S
         away, size = np.zeros(rows.d), np.zeros(rows.d)
-        centre = claim.centre
-        sums = rows.each(
-            lambda block, s: (s @ (block - centre), s @ np.abs(block - centre)), rows.s
-        )
-        for own in sums:
+        for own in rows.each(partial(_about, claim.centre), rows.s, dense=False):
             away, size = away + own[0], size + own[1]
         away, size = away / rows.weight, size / rows.weight
         unsure = (min(rows.n, 2048) + rows.n / 2048 + 8) * EPS * size
@@ -172,6 +169,14 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         f"no coefficient of the columns {_listed(left)}, which depend on the others up to "
         f"rounding, is changed by more than {radius:.3g}",
     )
+
+
+def _about(centre: Array, block: Any, s: Array) -> tuple[Array, Array]:
+    """sum_i s_i (x_i - c) of a block of rows, and no less than sum_i s_i |x_i - c|."""
+    if sp.issparse(block):  # without the zeros
+        weight = float(s.sum())
+        return s @ block - weight * centre, s @ abs(block) + weight * np.abs(centre)
+    return s @ (block - centre), s @ np.abs(block - centre)
 
 
 def _growth(
