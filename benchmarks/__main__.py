@@ -28,6 +28,7 @@ SUITES = (
     "classification",
     "kernels",
     "startup",
+    "streams",
     "regret",
     "engines",
     "field",
