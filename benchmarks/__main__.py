@@ -29,6 +29,7 @@ SUITES = (
     "kernels",
     "startup",
     "cluster",
+    "streams",
     "regret",
     "engines",
     "field",

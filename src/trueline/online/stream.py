@@ -157,6 +157,70 @@ class Progress:
                 self.every = max(1, 2 * self.every)
 
 
+# Bets on mistakes: the share of its stake that each loses at a row that is right.
+_BETS = np.array([0.01, 0.03, 0.1, 0.3])
+
+
+@dataclass
+class DriftAlarm:
+    """Rings when a stream has more mistakes than it used to, with a stated rate of false alarms.
+
+    While the chance of a mistake, given all rows before, is at most ``level``, each bet b on
+    mistakes multiplies its stake at a batch of n rows with m mistakes by::
+
+        L_b = (1 + b (1 - level) / level)^m (1 - b)^(n - m),        E L_b <= 1
+
+    and the statistic R <- (R + 1) L, averaged over bets, reaches ``mean_wait`` after at least
+    ``mean_wait`` batches on average (Shiryaev and Roberts; J. Shin, A. Ramdas, A. Rinaldo,
+    "E-detectors", 2023): so rare are false alarms, whatever the distribution of the rows.
+
+    Parameters
+    ----------
+    level : float
+        The share of mistakes that is no drift, strictly between 0 and 1.
+    mean_wait : float, default=10_000
+        At least so many batches lie before a false alarm, on average.
+
+    Attributes
+    ----------
+    batches : int
+        Batches seen since the start, or since :meth:`reset`.
+    is_ringing : bool
+
+    Examples
+    --------
+    >>> from trueline.online.stream import DriftAlarm
+    >>> alarm = DriftAlarm(level=0.1, mean_wait=1000)
+    >>> [alarm.add(100, mistakes) for mistakes in (9, 12, 8, 40)]
+    [False, False, False, True]
+    """
+
+    level: float
+    mean_wait: float = 10_000.0
+    batches: int = 0
+    is_ringing: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {self.level!r}.")
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as after the model has been changed."""
+        self._log = np.full(len(_BETS), -np.inf)  # of R
+        self.batches, self.is_ringing = 0, False
+
+    def add(self, rows: int, mistakes: int) -> bool:
+        """Count a batch; whether the alarm rings."""
+        gain = np.log1p(_BETS * (1 - self.level) / self.level)
+        self._log = np.logaddexp(self._log, 0.0)
+        self._log += mistakes * gain + (rows - mistakes) * np.log1p(-_BETS)
+        self.batches += 1
+        mean = np.logaddexp.reduce(self._log) - np.log(len(_BETS))
+        self.is_ringing = self.is_ringing or bool(mean >= np.log(self.mean_wait))
+        return self.is_ringing
+
+
 def batches_of(stream: Iterable[Any], width: Callable[[], int]) -> Iterator[tuple[Any, Any, Any]]:
     """Each item of a stream as rows of shape (n, d), labels and weights.
 

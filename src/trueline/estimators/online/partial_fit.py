@@ -16,7 +16,7 @@ from trueline.online.pass_kernels import one_row
 from trueline.online.passes import NO_LOG, Order, raise_for_row, seed_of
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 from trueline.online.rules import INTERCEPT_STEP
-from trueline.online.stream import Progress, batches_of, hashed_row, hashed_rows
+from trueline.online.stream import DriftAlarm, Progress, batches_of, hashed_row, hashed_rows
 
 Array = NDArray[np.float64]
 _FLOAT = np.dtype(np.float64)
@@ -303,7 +303,11 @@ class SingleRows:
     # --- streams --------------------------------------------------------------------------------
 
     def fit_stream(
-        self, stream: Iterable[Any], classes: Any = None, limit: int | None = None
+        self,
+        stream: Iterable[Any],
+        classes: Any = None,
+        limit: int | None = None,
+        alarm: DriftAlarm | None = None,
     ) -> Self:
         """Predict each row of a stream, then learn from it (progressive validation).
 
@@ -321,6 +325,8 @@ class SingleRows:
             All labels that will ever come; needed unless the model has seen rows before.
         limit : int, optional
             Stop after so many rows: streams may be infinite.
+        alarm : trueline.online.stream.DriftAlarm, optional
+            Told of the mistakes of every batch; learning stops after the batch at which it rings.
 
         Returns
         -------
@@ -339,7 +345,8 @@ class SingleRows:
             wrong = self._predict_then_learn(X, y, classes, weight)
             progress.add(len(y), wrong)
             classes = None
-            if end is not None and progress.rows >= end:
+            is_ringing = alarm is not None and alarm.add(len(y), wrong)
+            if is_ringing or (end is not None and progress.rows >= end):
                 break
         return self
 
