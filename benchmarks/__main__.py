@@ -32,6 +32,7 @@ SUITES = (
     "regret",
     "engines",
     "field",
+    "tiny",
     "digits",
 )
 

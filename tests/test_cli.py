@@ -4,6 +4,7 @@ import csv
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -431,7 +432,7 @@ def test_hundreds_of_classes_of_a_few_rows_are_refused_unless_forced(tmp_path, m
 
 def test_fit_says_what_a_person_should_know(cars):
     text = " ".join(run("fit", "cars.csv", "--target", "price").split())
-    assert "metres follows from the columns before" in text
+    assert "1 column of 13 can be computed from the columns before: 'metres'" in text
     text = " ".join(run("fit", "cars.csv", "--target", "state", "--drop", "metres").split())
     assert "positive coefficients speak for old, negative for new" in text
     with open("cars.csv", newline="") as file:
@@ -492,3 +493,43 @@ def test_a_comparison_that_was_stopped_shows_what_is_finished(cars, monkeypatch)
     monkeypatch.setattr("trueline.Lasso.fit", stop)
     words = ("compare", "cars.csv", "--target", "price", "--models", "ridge;lasso")
     assert "stopped before these were finished: lasso" in run(*words, code=130)
+
+
+def test_what_a_newcomer_gets_wrong_is_answered_in_a_line_or_two(tmp_path, monkeypatch):
+    """A target with one value, one row, amounts asked for as classes, a value not seen before."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.normal():.3f},{'ABCDEFGHIJ'[i % 10]},1,{rng.normal():.1f}" for i in range(400)]
+    Path("t.csv").write_text("\n".join(["x,city,one,amount", *rows]))
+    assert "'one' is always 1: there is nothing to predict" in fails("fit", "t.csv", "-t", "one")
+    error = fails("fit", "t.csv", "--target", "amount", "--model", "logistic")
+    assert "different values, with decimals" in error
+    Path("row.csv").write_text("\n".join(["x,city,one,amount", rows[0]]))
+    assert "row.csv has one row" in fails("fit", "row.csv", "--target", "amount")
+    run("fit", "t.csv", "--target", "amount", "--drop", "one")
+    Path("new.csv").write_text("x,city\n0,Q\n")
+    error = fails("predict", "model.trueline", "new.csv")
+    assert "It knows 10 values: A, B, C, D, E, F, G, H and others. An empty cell stands" in error
+
+
+def test_many_classes_are_shown_in_part_and_commands_on_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    columns = [f"column_{j}" for j in range(12)]
+    rows = [",".join([*map(str, rng.integers(0, 9, 12)), "ABCDEFGHI"[i % 9]]) for i in range(180)]
+    Path("t.csv").write_text("\n".join([",".join([*columns, "kind"]), *rows]))
+    out = "a_name_that_does_not_fit_beside_the_others_in_eighty_columns.trueline"
+    text = run("fit", "t.csv", "--target", "kind", "--out", out)
+    assert text.count("Class  ") == 6
+    assert "... and 3 more classes" in text
+    assert "... and 7 smaller coefficients" in text
+    assert f"trueline predict {out} t.csv\n" in text
+
+
+def test_no_column_within_one_standard_error_says_what_to_try(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [",".join(f"{value:.3f}" for value in rng.normal(size=4)) for _ in range(120)]
+    Path("t.csv").write_text("\n".join(["a,b,c,y", *rows]))
+    text = run("fit", "t.csv", "--target", "y", "--model", "lasso-cv", "--rule", "1se")
+    assert "uses no column: the mean alone predicts as well" in " ".join(text.split())

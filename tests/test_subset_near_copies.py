@@ -153,6 +153,17 @@ def error(high, low, exact):
     return max(abs(float(Fraction(h) + Fraction(e) - x)) for h, e, x in zip(high, low, exact))
 
 
+def test_columns_that_differ_by_a_rounded_constant_are_no_proof_for_all_supports():
+    first = np.array([14.39288583788824, 15.715653005469042, 16.96979418140282])
+    first = np.append(first, [15.20604050303259, 15.14919551281708])
+    X = np.column_stack([first, first + 11.30995513401033])
+    y = 1.706966868536135 * first - 28.68848358499957
+    y = y + 1e-3 * np.array([1.0, -1.0, 0.5, 0.5, -1.0])
+    model = BestSubset(k=2).fit(X, y)
+    assert model.certificate_.kind == "conditioned search"
+    assert model.verify(X, y).holds
+
+
 def test_sums_have_twice_the_digits():
     G, low, c, c_low, (exact, cross, _) = doubled_task(1e-9)
     assert error(G.ravel(), low.ravel(), exact.ravel()) < 1e-29

@@ -224,7 +224,7 @@ def test_encoding_is_plain_data_and_applies_to_other_tables(people):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("city", "Lima", "'city' holds 'Lima' .*row 1.* It knows: Oslo, Paris, Rome"),
+        ("city", "Lima", "'city' holds 'Lima' .*row 1.* It knows 3 values: Oslo, Paris, Rome"),
         ("smoker", "maybe", "'smoker' holds 'maybe'"),
         ("age", "old", "'age' should hold numbers: 'old' in row 1"),
         ("age", "inf", "'age' is infinite in row 1"),

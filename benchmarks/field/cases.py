@@ -40,19 +40,23 @@ class Model:
 
 
 def _numbers(data: DataSet) -> bool:
-    return not data.is_classes
+    return not data.is_classes and data.y.ndim == 1
+
+
+def _targets(data: DataSet) -> bool:
+    return data.y.ndim == 2
 
 
 def _dense(data: DataSet) -> bool:
-    return not data.is_classes and not sp.issparse(data.X)
+    return _numbers(data) and not sp.issparse(data.X)
 
 
 def _counts(data: DataSet) -> bool:
-    return not data.is_classes and bool((data.y >= 0).all())
+    return _numbers(data) and bool((data.y >= 0).all())
 
 
 def _positive(data: DataSet) -> bool:
-    return not data.is_classes and bool((data.y > 0).all())
+    return _numbers(data) and bool((data.y > 0).all())
 
 
 def _classes(data: DataSet) -> bool:
@@ -86,6 +90,15 @@ MODELS: dict[str, Model] = {
     "QuantileRegressor": Model(_LINEAR, "QuantileRegressor", suits=_few_rows(_numbers, 5000)),
     "PoissonRegressor": Model(_LINEAR, "PoissonRegressor", suits=_counts),
     "GammaRegressor": Model(_LINEAR, "GammaRegressor", suits=_positive),
+    "TweedieRegressor": Model(_LINEAR, "TweedieRegressor", {"power": 1.5}, suits=_counts),
+    "MultiTaskLasso": Model(_LINEAR, "MultiTaskLasso", suits=_targets),
+    "MultiTaskLassoCV": Model(_LINEAR, "MultiTaskLassoCV", suits=_targets),
+    "MultiTaskElasticNet": Model(_LINEAR, "MultiTaskElasticNet", suits=_targets),
+    "MultiTaskElasticNetCV": Model(_LINEAR, "MultiTaskElasticNetCV", suits=_targets),
+    "GaussianProcessRegressor": Model(
+        "sklearn.gaussian_process", "GaussianProcessRegressor", suits=_few_rows(_dense, 2000)
+    ),
+    "NuSVR": Model(_SVM, "NuSVR", suits=_few_rows(_numbers, 10_000)),
     "LinearSVR": Model(_SVM, "LinearSVR", suits=_numbers),
     "SVR": Model(_SVM, "SVR", suits=_few_rows(_numbers, 10_000)),
     "KernelRidge": Model("sklearn.kernel_ridge", "KernelRidge", suits=_few_rows(_dense, 5000)),
@@ -101,6 +114,9 @@ MODELS: dict[str, Model] = {
     "LinearSVC, hinge": Model(_SVM, "LinearSVC", {"loss": "hinge"}, suits=_classes),
     "LinearSVC, L1": Model(_SVM, "LinearSVC", {"penalty": "l1", "dual": False}, suits=_classes),
     "SVC": Model(_SVM, "SVC", suits=_few_rows(_classes, 10_000)),
+    "NuSVC": Model(_SVM, "NuSVC", suits=_few_rows(_two, 10_000)),
+    "OneClassSVM": Model(_SVM, "OneClassSVM", suits=_few_rows(_two, 10_000)),
+    "PassiveAggressiveClassifier": Model(_LINEAR, "PassiveAggressiveClassifier", suits=_classes),
     "RidgeClassifier": Model(_LINEAR, "RidgeClassifier", suits=_classes),
     "RidgeClassifierCV": Model(_LINEAR, "RidgeClassifierCV", suits=_classes),
     "Perceptron": Model(_LINEAR, "Perceptron", suits=_classes),

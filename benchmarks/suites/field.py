@@ -15,7 +15,7 @@ from benchmarks.report import Table, number, seconds_text
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-__all__ = ["run", "tables"]
+__all__ = ["measure", "run", "tables"]
 
 TITLE = "estimators with default parameters on the data sets of a folder (--data FOLDER)"
 _WORST = 25
@@ -30,11 +30,12 @@ def run(request: Request) -> Store:
     for name in names(request.data):
         wanted = [who for who in MODELS if request.wants(name, who, store.get(name, who))]
         if wanted:
-            _measure(store, request, request.data, name, wanted)
+            measure(store, request, request.data, name, wanted)
     return store
 
 
-def _measure(store: Store, request: Request, data: Path, name: str, wanted: list[str]) -> None:
+def measure(store: Store, request: Request, data: Path, name: str, wanted: list[str]) -> None:
+    """A data set, by models one after the other."""
     while wanted:
         meter = LoadMeter()
         outcome = run_module(

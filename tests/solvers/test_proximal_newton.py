@@ -201,3 +201,20 @@ def test_softmax_on_long_dense_rows_is_minimised(C, l1_ratio):
     ours = model.certificate_.objective
     assert ours <= other.fun * (1 + 1e-9)
     assert ours >= other.fun - model.certificate_.gap - 1e-6 * other.fun
+
+
+@pytest.mark.parametrize("C", [30.0, 100.0])
+def test_words_of_four_languages_with_a_weak_penalty_are_proven(C):
+    """Words twice in the design, as counts and as marks: signs go on changing near the optimum."""
+    rng = np.random.default_rng(2)
+    n, d, classes = 300, 600, 4
+    y = rng.integers(0, classes, n)
+    common = 1 / np.arange(1, d + 1)
+    often = np.where(rng.random((classes, d)) < 0.2, 4 * common, common)
+    counts = [rng.multinomial(12, often[c] / often[c].sum()) for c in y]
+    X = np.log1p(np.array(counts, dtype=float))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X = sp.csr_array(np.hstack([X, 0.1 * (X[:, ::3] > 0)]))
+    model = LogisticRegression(C=C, l1_ratio=1.0).fit(X, y)
+    assert model.certificate_.relative_gap < 1e-6
+    assert model.verify(X, y)

@@ -244,7 +244,8 @@ def _least_of_size(task: Quadratic, allowed: NDArray[np.bool_], k: int) -> float
     off = np.abs(task.gram[np.ix_(columns, columns)])
     np.fill_diagonal(off, 0.0)
     largest = np.partition(off, len(columns) - k + 1, axis=1)[:, len(columns) - k + 1 :]
-    return 1.0 - float(largest.sum(axis=1).max())
+    # Products that were rounded to doubles tell nothing about smaller eigenvalues.
+    return 1.0 - float(largest.sum(axis=1).max()) - 4 * k * _EPS
 
 
 def allowance(unit: float, k: int, least: float, raised: float = 0.0) -> float:

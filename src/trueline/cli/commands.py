@@ -64,8 +64,8 @@ def run_fit(request: Request, out_path: Path, memory: str | None = None) -> None
     }
     path = save(model, out_path, extra)
     show.heading(out, "Saved", f"{path}")
-    show.note(out, f"check it:  trueline verify {path} {request.data}", "")
-    show.note(out, f"use it:    trueline predict {path} {request.data}", "")
+    show.command(out, "check it:", f"trueline verify {path} {request.data}")
+    show.command(out, "use it:", f"trueline predict {path} {request.data}")
 
 
 def _remarks(ready: Prepared, model: Any) -> list[str]:
@@ -93,10 +93,20 @@ def _remarks(ready: Prepared, model: Any) -> list[str]:
     if alpha is not None and np.ndim(tried) == 1 and np.size(tried) > 1 and np.ndim(alpha) == 0:
         for which, end in (("smallest", np.min(tried)), ("largest", np.max(tried))):
             if math.isclose(float(alpha), float(end), rel_tol=1e-9):
-                said.append(
-                    f"alpha={alpha:.4g} is the {which} that was tried: see trueline compare"
-                )
+                said.append(f"alpha={alpha:.4g} is the {which} that was tried{_at_end(model)}")
     return said
+
+
+def _at_end(model: Any) -> str:
+    """What it means that the strength is at an end of those tried."""
+    if np.count_nonzero(model.coef_):
+        return ": trueline compare goes on beyond it where that helps"
+    if getattr(model, "rule", "min") == "1se":
+        return (
+            ", which uses no column: the mean alone predicts as well, within one standard error. "
+            "--rule min takes the strength of the smallest error"
+        )
+    return ", which uses no column: none predicted better than the mean alone"
 
 
 # Measured targets are not explained to so many digits; with fewer rows for each column they may be.
@@ -127,14 +137,15 @@ def _dependent(encoded: Encoded) -> list[str]:
     centred = encoded.X - encoded.X.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     ends = np.abs(np.diag(np.linalg.qr(centred / np.where(norms > 0, norms, 1.0), mode="r")))
-    names = [encoded.names[j] for j in np.flatnonzero(ends <= _ROUNDING)]
+    # What has one value in all rows, as a mark that no row with a target has, says nothing twice.
+    names = [repr(encoded.names[j]) for j in np.flatnonzero((ends <= _ROUNDING) & (norms > 0))]
     if not names:
         return []
     listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    follow = "follows" if len(names) == 1 else "follow"
     return [
-        f"rank {d - len(names)} of {d} columns: {listed} {follow} from the columns before, so that "
-        "other coefficients fit as well as these; leave out with --drop what is said twice"
+        f"{counted(len(names), 'column')} of {d} can be computed from the columns before: {listed}."
+        " How an effect is divided among such columns, the rows do not tell: other coefficients "
+        "predict the same. --drop leaves a column out"
     ]
 
 

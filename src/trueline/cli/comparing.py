@@ -21,6 +21,7 @@ from trueline.cli.model_text import show_verdict
 from trueline.cli.prepare import Request
 from trueline.errors import TableError
 from trueline.estimators.shared.classifier import encode_labels
+from trueline.evaluation.leakage import LeakageWarning
 from trueline.separation.separate import separate
 from trueline.table import Encoded, Table
 from trueline.wording import counted
@@ -68,7 +69,9 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> bo
     title = f"{guess.kind} of {request.target} ({guess.reason}), {counted(choices.folds, 'fold')}"
     show.heading(out, "Comparison", f"{title}, {seconds}")
     out.print(str(result), soft_wrap=True, markup=False)
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
+    # Leaking columns are named below the table already.
+    told = (warning for warning in caught if not issubclass(warning.category, LeakageWarning))
+    for text in dict.fromkeys(str(warning.message) for warning in told):
         show.note(out, f"warning: {text}", "yellow")
     if out_path is not None:
         _write(out_path, result.rows())

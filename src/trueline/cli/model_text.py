@@ -11,7 +11,10 @@ from rich.console import Console
 from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.prepare import Prepared, quiet_names
-from trueline.wording import relative
+from trueline.wording import counted, relative
+
+# Of several classes, this many are shown, with at least so many coefficients each.
+_MOST_CLASSES, _FEWEST_ROWS = 6, 5
 
 
 def show_data(out: Console, ready: Prepared) -> None:
@@ -59,10 +62,14 @@ def show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> Non
 def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
     """The coefficients of a model with one target, or of each class."""
     coef = np.atleast_2d(model.coef_)
-    for number, level in enumerate(np.ravel(model.intercept_)):
+    most = max(show.MOST_ROWS // len(coef), _FEWEST_ROWS)
+    for number, level in enumerate(np.ravel(model.intercept_)[:_MOST_CLASSES]):
         if len(coef) > 1:
             show.heading(out, "Class", str(model.classes_[number]))
-        show.show_coefficients(out, names, coef[number].tolist(), float(level))
+        show.show_coefficients(out, names, coef[number].tolist(), float(level), most)
+    if len(coef) > _MOST_CLASSES:
+        more = counted(len(coef) - _MOST_CLASSES, "more class", "more classes")
+        show.note(out, f"... and {more}; in Python, load(...).coef_ has them all")
     classes: Any = getattr(model, "classes_", ())
     if len(coef) == 1 and len(classes) == 2:
         show.note(out, f"positive coefficients speak for {classes[1]}, negative for {classes[0]}")

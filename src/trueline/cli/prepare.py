@@ -35,6 +35,10 @@ class Request:
         if self.target is None:
             names = ", ".join(table.columns)
             raise TableError(f"Say which column to predict: --target NAME. There are: {names}.")
+        if table.n_rows > 1 and (seen := table.guess(self.target)).kind == "constant":
+            raise TableError(
+                f"The target {self.target!r} is {seen.reason}: there is nothing to predict."
+            )
         return table, guess_task(table.column(self.target))
 
     def encode(self, table: Table, task: str, standardize: bool = False) -> Encoded:
@@ -97,7 +101,7 @@ def refuse_implausible(table: Table, request: Request) -> None:
     if column.numbers is not None:
         more = " It holds numbers: leave --model out, or take a model of numbers."
     elif (looks := table.guess(request.target)).kind in ("text", "date"):
-        more = f" It looks like {looks.kind}: {looks.reason}."
+        more = f" It holds {looks.kind}s ({looks.reason})."
     raise TableError(
         f"The target {request.target!r} does not look like classes: {reason}.{more} Say another "
         "--target; --force fits it as classes all the same."

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from trueline.errors import TruelineError, require
 from trueline.table import Table
+from trueline.wording import counted
 
 _BAR = 12  # characters on each side of zero
 MOST_ROWS = 30  # longer lists are cut
@@ -51,6 +52,11 @@ def heading(out: Console, title: str, rest: str = "") -> None:
 def note(out: Console, text: str, style: str = "dim") -> None:
     """An indented remark."""
     out.print(Padding(Text(text, style), (0, 0, 0, 2), expand=False))
+
+
+def command(out: Console, what: str, line: str) -> None:
+    """A command to copy: on one line, however long it is."""
+    out.print(Text(f"  {what:<10} {line}"), soft_wrap=True)
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -109,7 +115,7 @@ def show_columns(out: Console, table: Table, target: str, used: Sequence[str]) -
         )
     _put(out, grid)
     if len(names) > MOST_ROWS:
-        note(out, f"... and {len(names) - MOST_ROWS} more columns")
+        note(out, f"... and {counted(len(names) - MOST_ROWS, 'more column')}")
 
 
 def _bar(share: float, ascii_only: bool) -> Text:
@@ -122,20 +128,24 @@ def _bar(share: float, ascii_only: bool) -> Text:
 
 
 def show_coefficients(
-    out: Console, names: Sequence[str], coef: Sequence[float], intercept: float
+    out: Console,
+    names: Sequence[str],
+    coef: Sequence[float],
+    intercept: float,
+    most: int = MOST_ROWS,
 ) -> None:
     """Coefficients with their names and bars, largest first."""
     grid = _grid("name", "coefficient", "", right=["coefficient"])
     order = sorted(range(len(coef)), key=lambda j: -abs(coef[j]))
     largest = max((abs(value) for value in coef), default=0.0) or 1.0
     ascii_only = out.options.ascii_only
-    for j in order[:MOST_ROWS]:
+    for j in order[:most]:
         bar = _bar(coef[j] / largest, ascii_only)
         grid.add_row(Text(names[j]), f"{coef[j]:.5g}", bar)
     grid.add_row(Text("(intercept)", "dim"), f"{intercept:.5g}", "")
     _put(out, grid)
-    if len(coef) > MOST_ROWS:
-        note(out, f"... and {len(coef) - MOST_ROWS} smaller coefficients")
+    if len(coef) > most:
+        note(out, f"... and {counted(len(coef) - most, 'smaller coefficient')}")
 
 
 def show_plan(out: Console, plan: Any) -> None:

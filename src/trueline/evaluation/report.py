@@ -247,7 +247,11 @@ class Comparison(Readable):
         if self.unfinished:
             lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
-            lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
+            tell = "tells" if len(self.leaking) == 1 else "tell"
+            lines.append(
+                f"LEAKAGE: {', '.join(self.leaking)} {tell} the target exactly. The scores are "
+                "those of a copy of the target: leave out what is only known together with it."
+            )
         elif self.scorer == "R2" and self.entries[0].score >= 1.0 - _EXACT:
             lines.append("LEAKAGE: the columns together tell the target exactly.")
         return "\n".join(lines)

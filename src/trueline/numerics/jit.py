@@ -274,6 +274,8 @@ class LazyKernel:
     def __call__(self, *args: Any) -> Any:
         dispatcher = self._dispatcher
         if dispatcher is None:
+            if self._whole is not None and _running.step is not None:
+                return self._whole(*args)  # called by a kernel that is interpreted
             if self._interpretable(args) and not self._code_is_at_hand():
                 return self._interpret(args)
             dispatcher = self.dispatcher
@@ -282,11 +284,16 @@ class LazyKernel:
         except NotCompiled:
             return self._interpret(args)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call takes no interpreter and no compiler."""
+        return self._dispatcher is not None or self._code_is_at_hand()
+
     def _code_is_at_hand(self) -> bool:
         """Whether machine code is on disk and costs no import of Numba, which takes 0.6 seconds."""
         compiler = self._compiler
         wanted = "numba" in sys.modules or compiler.mode == "never"
-        return wanted and compiler.has_code(label_of(self.py_func))
+        return wanted and compiler.has_code(self._label)
 
     def _interpretable(self, args: tuple[Any, ...]) -> bool:
         """Whether to interpret a call for which there is no machine code."""
@@ -306,7 +313,7 @@ class LazyKernel:
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         if _running.step is not None:  # called by a kernel that is interpreted, at its expense
-            return self._whole(*args) if self._whole else self._counted(_running.step, *args)
+            return self._counted(_running.step, *args)
         before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
         _running.step = step = self._step
         try:
@@ -324,6 +331,10 @@ class LazyKernel:
         finally:
             _running.step = None
         return self(*args)
+
+    @cached_property
+    def _label(self) -> str:
+        return label_of(self.py_func)
 
     @cached_property
     def _counted(self) -> Callable[..., Any]:
@@ -396,6 +407,11 @@ def _forget_literals(dispatcher: Any) -> None:
         return get_call_template(tuple(map(types.unliteral, args)), kws)
 
     dispatcher.get_call_template = of_any_number
+
+
+def is_ready(kernel: Callable[..., Any]) -> bool:
+    """Whether machine code of a kernel is there: what the planner asks of its cost."""
+    return getattr(kernel, "is_ready", False)
 
 
 compiler = Compiler(Path(__file__).parents[1], "trueline")

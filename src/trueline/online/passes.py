@@ -409,7 +409,7 @@ def _joined(old: NDArray[Any] | None, new: NDArray[Any], dtype: Any) -> NDArray[
 def raise_for_row(X: Any, row: int, name: str) -> None:
     """Raise for NaN and infinity in X, or else for the sizes that made products overflow."""
     with np.errstate(invalid="ignore", over="ignore"):
-        assert_all_finite(X, input_name="X", estimator_name=name)
+        assert_all_finite(X, input_name="X")
         x = X[[row]].toarray()[0] if sp.issparse(X) else X[row]
         largest = float(np.abs(x.astype(np.float64)).max(initial=0.0))
     raise ValueError(

@@ -56,6 +56,7 @@ class Facts:
     itemsize: int
     has_kinks: bool = False
     is_smooth: bool = False
+    has_margins: bool = False
     heaviness: float = math.inf
     is_converted: bool = False
 
@@ -80,6 +81,7 @@ class Facts:
             itemsize=problem.design.dtype.itemsize,
             has_kinks=bool(problem.loss.kinks),
             is_smooth="smooth" in problem.loss.capabilities,
+            has_margins="margins" in problem.loss.capabilities,
             heaviness=_heaviness(problem) if strengths == 1 and not unpenalised else math.inf,
             is_converted=problem.design.is_converted,
         )

@@ -485,6 +485,8 @@ def guess_task(column: Column) -> Guess:
 _MANY_CLASSES, _ROWS_PER_CLASS = 100, 10
 # Fewer classes than this are taken as they are, whatever the number of rows.
 _FEW_CLASSES = 10
+# Classes that are numbers with decimals are few: grades such as 1.5, not amounts.
+_MOST_AMOUNTS = 30
 
 
 def implausible(column: Column) -> str:
@@ -499,6 +501,11 @@ def implausible(column: Column) -> str:
     >>> implausible(Column("ill", ["yes", "no"] * 15))
     ''
     """
+    numbers = column.numbers
+    if numbers is not None and len(column.levels) > _MOST_AMOUNTS:
+        known = numbers[np.isfinite(numbers)]
+        if (known != np.round(known)).any():
+            return f"it has {len(column.levels):,} different values, with decimals"
     return implausible_classes(len(column.levels), len(column.cells) - column.missing)
 
 

@@ -21,6 +21,7 @@ coefficient of the new column takes up whatever is wrong with it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -38,8 +39,12 @@ from trueline.table.columns import (
     guess_task,
 )
 from trueline.table.reading import Table
+from trueline.wording import counted
 
 Array = NDArray[np.float64]
+
+# So many names are listed in a message.
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,14 @@ class Source:
         if -1 in known:
             value = column.levels[known.index(-1)]
             row = int(np.argmax(column.codes == known.index(-1)))
+            close = difflib.get_close_matches(value, self.levels, n=1)
+            listed = ", ".join(self.levels[:_FEW])
+            listed += " and others" if len(self.levels) > _FEW else ""
             raise TableError(
                 f"Column {self.name!r} holds {value!r} ({column.line(row)}), which the model has "
-                f"not seen. It knows: {', '.join(self.levels)}."
+                f"not seen. It knows {counted(len(self.levels), 'value')}: {listed}. "
+                + (f"Did you mean {close[0]!r}? " if close else "")
+                + "An empty cell stands for a value that is not known."
             )
         codes = np.array([*known, -1])[column.codes]  # code -1, a missing value, finds the last
         design = (codes[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
@@ -354,7 +364,10 @@ def _choose(
         else:
             notes.append(f"{name} left out: {guess.kind} ({guess.reason})")
     if not sources:
-        left = f" ({'; '.join(notes)})" if notes else ""
+        if table.n_rows == 1:
+            raise TableError(f"{table.path} has one row: nothing can be learned from it.")
+        left = f" ({'; '.join(notes[:_FEW])}{'; ...' if len(notes) > _FEW else ''})"
+        left = left if notes else ""
         texts = any(table.guess(name).kind == "text" for name in wanted if name != target)
         hint = (
             " Free text is read in Python: make_pipeline(TextFeatures(), model)." if texts else ""

@@ -101,7 +101,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         else:
             lower, doubtful, better = _fitted(rows, claim, sums, held, goal, limit)
             found += f", {lower:.10g} on {len(held):,} open supports"
-            open_ = f"also on {doubtful:,} supports" * bool(doubtful)
+            plural = "s" * (doubtful != 1)
+            open_ = f"also on {doubtful:,} support{plural}" * bool(doubtful)
         conditions += (f"the branch and bound search, {open_}, is right",) * bool(open_)
     checks = (
         Check.at_most("non-zero coefficients", claim.k, count),

@@ -46,6 +46,7 @@ from sklearn.utils._param_validation import (
 )
 
 from trueline.check import Check, Verification
+from trueline.estimators.shared.validation import with_rows_in_memory
 
 __all__ = [
     "KW_ONLY",
@@ -182,6 +183,8 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
         cls.__init__ = made.__init__
         cls.__init__.__module__ = cls.__module__
         cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        if "fit" in vars(cls):
+            cls.fit = with_rows_in_memory(cls.fit)
         return update_abstractmethods(cls)  # one of them may have been __init__
 
     return complete

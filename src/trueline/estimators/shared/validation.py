@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,8 @@ from sklearn.utils import validation
 from trueline.cluster import is_dask, on_cluster
 from trueline.design import Design
 from trueline.design.stacked import StackedDesign
+from trueline.streams import Batches
+from trueline.wording import counted
 
 Array = NDArray[np.float64]
 
@@ -52,10 +54,7 @@ def _validated_batches(
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
     if not hasattr(type(estimator).fit, "takes_batches"):
-        raise TypeError(
-            f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
-            "rows.target. Linear models with one strength of the penalty read batches."
-        )
+        _refuse_batches(estimator)
     validation._check_n_features(estimator, X, reset=reset)
     if reset and X.columns is None:
         estimator.__dict__.pop("feature_names_in_", None)
@@ -121,6 +120,27 @@ def takes_batches(fit: Any) -> Any:
     return with_batches
 
 
+def with_rows_in_memory(fit: Any) -> Any:
+    """Let ``fit(rows)`` say what to do, where rows in batches are not taken."""
+    if hasattr(fit, "takes_batches"):
+        return fit
+
+    @functools.wraps(fit)
+    def without_batches(self: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(given[0] if given else named.get("X"), Batches):
+            _refuse_batches(self)
+        return fit(self, *given, **named)
+
+    return without_batches
+
+
+def _refuse_batches(estimator: Any) -> NoReturn:
+    raise TypeError(
+        f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
+        "rows.target. Linear models with one strength of the penalty read batches."
+    )
+
+
 def wrappers(method: Any) -> int:
     """How many functions are around a method."""
     inner = getattr(method, "__wrapped__", None)
@@ -136,7 +156,8 @@ def weights_of(sample_weight: Any, n: int) -> Array:
 def refuse_nonfinite(X: Any, name: str) -> None:
     """An error if rows hold NaN or infinity; batches look for themselves."""
     if not isinstance(X, Design):
-        utils.assert_all_finite(X, input_name="X", estimator_name=name)
+        with naming_columns(X, name):
+            utils.assert_all_finite(X, input_name="X")
 
 
 def check_X_y(X: Any, y: Any, **options: Any) -> Any:
@@ -243,11 +264,16 @@ def naming_columns(X: Any, who: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        found = no_number(X)
-        if found is None:
-            raise
         name = who if who not in ("", "NoneType", "str") else ""
         model = f"{name}()" if name else "model"
+        found = no_number(X)
+        if found is None and "X contains NaN" in str(error):
+            raise ValueError(
+                f"Input X contains NaN{_missing_values(X)}. TableFeatures fills in missing values "
+                f"and marks them: make_pipeline(TableFeatures(), {model})."
+            ) from error
+        if found is None:
+            raise
         raise ValueError(
             f"{found}, and {name or 'this'} takes numbers. TableFeatures makes numbers of texts, "
             f"categories and dates: make_pipeline(TableFeatures(), {model})."
@@ -275,6 +301,18 @@ def no_number(X: Any) -> str | None:
                 shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
                 return f"Column {name} of X holds text ({shown!r} in row {row})"
     return None
+
+
+def _missing_values(X: Any) -> str:
+    """Which columns hold NaN, and in how many rows; empty where that is not to be seen."""
+    counts = {
+        name: int(np.isnan(values).sum())
+        for name, values in _columns(X)
+        if values.dtype.kind == "f"
+    }
+    found = [f"column {name} in {counted(count, 'row')}" for name, count in counts.items() if count]
+    more = f" and {counted(len(found) - 3, 'more column')}" if len(found) > 3 else ""
+    return f": {', '.join(found[:3])}{more}" if found else ""
 
 
 def _columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:

@@ -390,12 +390,12 @@ class RestrictedBlocks:
         """Minimise over all blocks that were let in, to a gap of at most ``target``."""
         least, idle, gap = math.inf, 0, math.inf
         for _ in range(_MAX_ROUNDS):
+            self._round()
             objective, gap = self.objective_and_gap()
             idle = 0 if objective < least - 2 * _EPS * self.square else idle + 1
             least = min(objective, least)
             if gap <= target or idle >= _PATIENCE:
                 break
-            self._round()
         # Near the minimum a Newton step doubles the digits. The gap is of second order in the
         # coefficients: what still pulls at them tells more about their digits than it does.
         for _ in range(_POLISHING):

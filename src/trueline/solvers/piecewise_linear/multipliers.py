@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from trueline.certificates.duality import certify_dual
 from trueline.design import DenseDesign
 from trueline.numerics.blas import run_strands, single_threaded_blas
+from trueline.numerics.jit import is_ready
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
+from trueline.solvers.iterative import target_gap
 from trueline.solvers.newton.solver import require_ordinary
 from trueline.solvers.piecewise_linear.ramps import FIRST_RAMP, Ramps, minimise
 from trueline.wording import counted
@@ -25,6 +27,8 @@ Array = NDArray[np.float64]
 
 # Columns and numbers, beyond which other solvers gain by blocks, by threads or by fewer rows.
 _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
+# What a step costs in calls of NumPy while there is no machine code.
+_INTERPRETED = 1.3e-4
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
 # The gap, relative to the objective, beyond which rounds go on only while they help; of an answer.
@@ -53,7 +57,8 @@ class Multipliers(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         n, d = facts.n, facts.d
-        each = 2e-5 + 1.2e-9 * n * d + 2e-8 * n + 4e-10 * d**3
+        each = 5e-6 + 2.5e-9 * n * d + 5e-8 * n + 4e-10 * d**3
+        each += 0.0 if is_ready(minimise) else _INTERPRETED
         seconds = CALL + facts.k * _STEPS * each
         flops = facts.k * _STEPS * (4.0 * n * d + d**3)
         return Cost(flops, 2.0 * facts.k * _STEPS, 24.0 * n * d, seconds)
@@ -69,7 +74,7 @@ class Multipliers(Solver):
             with single_threaded_blas():
                 for target in targets:
                     solver.solve(target)
-        return solver.solution(monitor, self.name)
+        return solver.solution(monitor, self.name, target_gap(problem, options.tol))
 
 
 class _Targets:
@@ -110,17 +115,17 @@ class _Targets:
         u /= s
         self.on_kinks[number] = np.flatnonzero(((share > 0) & (share < 1)).any(axis=0))
 
-    def solution(self, monitor: Monitor, name: str) -> Solution:
+    def solution(self, monitor: Monitor, name: str, enough: float) -> Solution:
         problem, (q, k) = self.problem, self.V.T.shape
         W, b = np.ascontiguousarray(self.V.T), np.zeros(k)
         scale = np.sqrt(self.s.sum()) / self.scale * (1 + 1e-6)
         proof = certify_dual(problem, W, b, self.U.T, np.zeros(q), scale, self.Z.T)
-        is_close = proof.gap <= _CLOSE * abs(proof.objective) + 1.1 * proof.objective_rounding
+        close = max(_CLOSE * abs(proof.objective), enough) + 1.1 * proof.objective_rounding
         steps = int(self.steps.sum())
         return Solution(
             W,
             b,
-            Status.SOLVED if is_close else Status.STALLED,
+            Status.SOLVED if proof.gap <= close else Status.STALLED,
             name,
             n_iter=max(1, steps),
             proof=proof,

@@ -42,8 +42,8 @@ FIRST_RAMP, _SHORTER = 3.0, 0.3
 _ENOUGH = 0.3
 # Rounds, steps of each, and rounds that do not halve the gap: rounding.
 _MOST_ROUNDS, _MOST_STEPS, _IDLE = 40, 30, 4
-# The last rounds: how much shorter their ramps are, how many there are, and their steps.
-_SHORTEST, _LAST_ROUNDS, _LAST_STEPS = 1e-3, 2, 3
+# The last rounds, of one step each: how much shorter their ramps are, and how many there are.
+_SHORTEST, _LAST_ROUNDS = 0.01, 2
 # A step is good that leaves this share of the slope.
 _LEFT, _TRIALS = 0.25, 20
 
@@ -88,29 +88,33 @@ def _scores(A: Array, v: Array, z: Array) -> None:
             z[i] += times * column[i]
 
 
-def _slopes_whole(ramps: Ramps, z: Array, gamma: float, u: Array, h: Array) -> float:
+def _slopes_whole(ramps: Ramps, z: Array, gamma: float, parts: Array, u: Array, h: Array) -> float:
     offset = z - ramps.places
-    part = ramps.share + offset / gamma
-    pi = ramps.jumps * np.clip(part, 0.0, 1.0)
+    np.add(ramps.share, offset / gamma, out=parts)
+    inside = np.minimum(np.maximum(parts, 0.0), 1.0)
+    pi = ramps.jumps * inside
     u[:] = ramps.first + pi.sum(axis=0)
-    h[:] = (np.where((part > 0.0) & (part < 1.0), ramps.jumps, 0.0)).sum(axis=0) / gamma
+    h[:] = (ramps.jumps * (inside == parts)).sum(axis=0) / gamma
     return float((ramps.jumps * np.maximum(offset, 0.0) - pi * offset).sum())
 
 
 @kernel(reassociate=True, whole=_slopes_whole)
-def _slopes(ramps: Ramps, z: Array, gamma: float, u: Array, h: Array) -> float:
-    """Slopes and curvatures of the rows; the first sum of the gap."""
+def _slopes(ramps: Ramps, z: Array, gamma: float, parts: Array, u: Array, h: Array) -> float:
+    """Slopes and curvatures of the rows; the first sum of the gap.
+
+    ``parts`` become r_e + (z_e - t_e) / gamma.
+    """
     excess = 0.0
     for i in range(len(z)):
         u[i], h[i] = ramps.first[i], 0.0
     for k in range(len(ramps.jumps)):
-        jumps, places, share = ramps.jumps[k], ramps.places[k], ramps.share[k]
+        jumps, places, share, part = ramps.jumps[k], ramps.places[k], ramps.share[k], parts[k]
         for i in range(len(z)):
             offset = z[i] - places[i]
-            part = share[i] + offset / gamma
-            pi = jumps[i] * min(max(part, 0.0), 1.0)
+            part[i] = share[i] + offset / gamma
+            pi = jumps[i] * min(max(part[i], 0.0), 1.0)
             u[i] += pi
-            h[i] += jumps[i] / gamma if 0.0 < part < 1.0 else 0.0
+            h[i] += jumps[i] / gamma if 0.0 <= part[i] <= 1.0 else 0.0
             excess += jumps[i] * max(offset, 0.0) - pi * offset
     return excess
 
@@ -133,23 +137,21 @@ def _total(ramps: Ramps, u: Array, v: Array, g: Array) -> float:
     return left
 
 
-def _along_whole(ramps: Ramps, z: Array, dz: Array, t: float, gamma: float) -> float:
-    part = ramps.share + (z + t * dz - ramps.places) / gamma
-    u = ramps.first + (ramps.jumps * np.clip(part, 0.0, 1.0)).sum(axis=0)
-    return float(u @ dz)
+def _along_whole(ramps: Ramps, parts: Array, dz: Array, t: float, gamma: float) -> float:
+    inside = np.minimum(np.maximum(parts + (t / gamma) * dz, 0.0), 1.0)
+    return float((ramps.first + (ramps.jumps * inside).sum(axis=0)) @ dz)
 
 
 @kernel(reassociate=True, whole=_along_whole)
-def _along(ramps: Ramps, z: Array, dz: Array, t: float, gamma: float) -> float:
+def _along(ramps: Ramps, parts: Array, dz: Array, t: float, gamma: float) -> float:
     """The slope of the losses along a step, at a part t of it."""
-    total = 0.0
-    for i in range(len(z)):
+    total, far = 0.0, t / gamma
+    for i in range(len(dz)):
         total += ramps.first[i] * dz[i]
     for k in range(len(ramps.jumps)):
-        jumps, places, share = ramps.jumps[k], ramps.places[k], ramps.share[k]
-        for i in range(len(z)):
-            part = share[i] + (z[i] + t * dz[i] - places[i]) / gamma
-            total += jumps[i] * min(max(part, 0.0), 1.0) * dz[i]
+        jumps, part = ramps.jumps[k], parts[k]
+        for i in range(len(dz)):
+            total += jumps[i] * min(max(part[i] + far * dz[i], 0.0), 1.0) * dz[i]
     return total
 
 
@@ -184,22 +186,21 @@ def _gather(ramps: Ramps, h: Array, rows: Array, curvatures: Array) -> None:
             place += 1
 
 
-def _move_centres_whole(ramps: Ramps, z: Array, gamma: float) -> None:
-    ramps.share[:] = np.clip(ramps.share + (z - ramps.places) / gamma, 0.0, 1.0)
+def _move_centres_whole(ramps: Ramps, parts: Array) -> None:
+    np.minimum(np.maximum(parts, 0.0), 1.0, out=ramps.share)
 
 
 @kernel(whole=_move_centres_whole)
-def _move_centres(ramps: Ramps, z: Array, gamma: float) -> None:
+def _move_centres(ramps: Ramps, parts: Array) -> None:
     """r = pi / c."""
     for k in range(len(ramps.share)):
-        for i in range(len(z)):
-            part = ramps.share[k, i] + (z[i] - ramps.places[k, i]) / gamma
-            ramps.share[k, i] = min(max(part, 0.0), 1.0)
+        for i in range(parts.shape[1]):
+            ramps.share[k, i] = min(max(parts[k, i], 0.0), 1.0)
 
 
 def _add_penalty_whole(ramps: Ramps, H: Array) -> None:
     q = len(ramps.scale)
-    H[range(q), range(q)] += ramps.strengths * ramps.scale**2
+    H.reshape(-1)[:: q + 4] += ramps.strengths * ramps.scale**2
 
 
 @kernel(whole=_add_penalty_whole)
@@ -210,7 +211,7 @@ def _add_penalty(ramps: Ramps, H: Array) -> None:
 
 @kernel
 def _search(
-    ramps: Ramps, z: Array, dz: Array, gamma: float, before: float, own: float, across: float
+    ramps: Ramps, parts: Array, dz: Array, gamma: float, before: float, own: float, across: float
 ) -> float:
     """The length of a step; the penalty's slope along it is own + t across.
 
@@ -218,7 +219,7 @@ def _search(
     """
     t, low, at_low, high, at_high = 1.0, 0.0, before, np.inf, np.inf
     for _ in range(_TRIALS):
-        slope = _along(ramps, z, dz, t, gamma) + own + t * across
+        slope = _along(ramps, parts, dz, t, gamma) + own + t * across
         if abs(slope) <= _LEFT * abs(before):
             break
         if slope < 0.0:
@@ -242,22 +243,23 @@ def _minimise_whole(*arguments: Any) -> tuple[int, float, float]:
 def minimise(
     ramps: Ramps, v: Array, z: Array, u: Array, gamma: float, goal: float
 ) -> tuple[int, float, float]:
-    """Rounds from v until the gap is below ``goal``, and an exact one: steps, gap, last gamma.
+    """Rounds from v until the gap is below ``goal``, and exact ones: steps, least gap, gamma.
 
     In the end v are the coefficients, z the scores and u the slopes of the rows, from multipliers.
     """
     q, n = ramps.A.shape
     H, g, step = np.empty((q, q + 3)), np.empty(q), np.empty(q)
     h, dz, room, curvatures = np.empty(n), np.empty(n), np.empty(q * n), np.empty(n)
+    parts = np.empty(ramps.share.shape)
     steps, gap, best, idle = 0, np.inf, np.inf, 0
     enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
         _scores(ramps.A, v, z)
-        for _ in range(most):
-            excess = _slopes(ramps, z, gamma, u, h)
+        for number in range(most + 1):
+            excess = _slopes(ramps, z, gamma, parts, u, h)
             left = _total(ramps, u, v, g)
             gap = excess + left
-            if left <= enough * excess:
+            if left <= enough * excess or number == most:
                 break
             m = _count(h)
             some = room[: q * m].reshape((q, m))
@@ -265,14 +267,14 @@ def minimise(
             form_gram(some, curvatures[:m], H)
             _add_penalty(ramps, H)
             if factor(H, q) == 0.0:
-                return steps, gap, gamma
+                return steps, min(best, gap), gamma
             solve_factored(H, ramps.scale, g, step)
             before = float(g @ step)
             if not before < 0.0:
                 break
             _scores(ramps.A, step, dz)
             own, across = float(ramps.strengths * v @ step), float(ramps.strengths * step @ step)
-            t = _search(ramps, z, dz, gamma, before, own, across)
+            t = _search(ramps, parts, dz, gamma, before, own, across)
             add(v, t, step, v)
             add(z, t, dz, z)
             steps += 1
@@ -280,10 +282,10 @@ def minimise(
         best = min(best, gap)
         if last == 0 or idle > _IDLE:
             break
-        _move_centres(ramps, z, gamma)
+        _move_centres(ramps, parts)
         if gap > goal and last < 0:
             gamma *= _SHORTER
         elif last < 0:  # twice more, with ramps so short that the answer is exact
-            gamma, enough, most, last = gamma * _SHORTEST, 0.0, _LAST_STEPS, _LAST_ROUNDS
+            gamma, enough, most, last = gamma * _SHORTEST, 0.0, 1, _LAST_ROUNDS
         last -= last > 0
-    return steps, gap, gamma
+    return steps, best, gamma

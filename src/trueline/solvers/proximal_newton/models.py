@@ -64,6 +64,9 @@ _MOVED = 0.25
 # Steps that had to be cut say that the sample promises too much; whole ones that it does not.
 _CUT, _HARDER, _SOFTER = 0.7, 1.5, 0.8
 _BISECTIONS = 60
+# How often sweeps and conjugate gradients take turns in one step; and how many entries may become
+# zero, one after the other, in a turn.
+_ROUNDS, _FACES = 2, 20
 # Of a coefficient, what rounding leaves where it comes to zero.
 _ZERO = 1e-15
 
@@ -157,23 +160,37 @@ class _CoupledColumns(Model):
         weighted = at.s[:, None] * (P * (1 - P))
         coupled_diagonal(*self._parts, columns, weighted, self._strengths[1], state[3])
         Q, M = np.zeros_like(at.Z), np.zeros(len(P))
+        first, is_settled = math.inf, at.violation <= _SETTLED * at.first
+        for number in range(_ROUNDS if is_settled else 1):
+            before = self._sweep(at, columns, P, Q, M)
+            first = before if number == 0 else first
+            if number and before <= _FINE * first:
+                break
+            has_ended = is_settled
+            for _ in range(_FACES):
+                if not has_ended:
+                    break
+                Q, has_ended = self._solve_face(at, columns, Q)
+            M = (P * Q).sum(axis=1)
+        return state[1, chosen], state[1, -1].copy(), Q
+
+    def _sweep(self, at: ColumnDescent, columns: Integers, P: Array, Q: Array, M: Array) -> float:
+        """Sweeps until little is left of the violation of the model, which is returned."""
         count, first = len(columns), 0.0
         for number in range(_most_sweeps(self._parts[2], columns, P.shape[1])):
             count, total = sweep_coupled(
-                *self._parts, columns, count, at.s, P, Q, M, state, self._strengths
+                *self._parts, columns, count, at.s, P, Q, M, self._state, self._strengths
             )
             self.sweeps += 1
             first = total if number == 0 else first
             if number and total <= (_LEFT if number < _SWEEPS else _FINE) * first:
                 break
-        if at.violation <= _SETTLED * at.first:
-            Q = self._solve_face(at, columns, Q)
-        return state[1, chosen], state[1, -1].copy(), Q
+        return first
 
-    def _solve_face(self, at: ColumnDescent, columns: Integers, Q: Array) -> Array:
+    def _solve_face(self, at: ColumnDescent, columns: Integers, Q: Array) -> tuple[Array, bool]:
         """Conjugate gradients on entries that are not zero, up to the first change of a sign.
 
-        What the step does to the scores is returned.
+        What the step does to the scores is returned, and whether an entry has become zero.
         """
         (V, D, G, curvature), (linear, quad) = self._state, self._strengths[:, :, None]
         free = np.zeros(V.shape, dtype=bool)
@@ -205,7 +222,7 @@ class _CoupledColumns(Model):
         # Where a sign would have changed the coefficient is zero, without rounding.
         ends = free & (linear > 0) & ((place + x) * place <= _ZERO * place**2)
         D[:] = np.where(ends, -V, D + x)
-        return Q + at.design.matvec(x[:-1]) + x[-1]
+        return Q + at.design.matvec(x[:-1]) + x[-1], bool(ends.any())
 
 
 class CoupledHessian(Model):

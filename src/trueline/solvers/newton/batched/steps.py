@@ -203,11 +203,12 @@ def _hessian(A: Floats, h: Array, part: Part, H: Array) -> None:
 def _factor_whole(H: Array, q: int) -> float:
     own = H[:, :q]
     before = own.diagonal().copy()
-    before[before == 0.0] = 1.0
-    own[range(q), range(q)] = before
-    L, info = lapack.dpotrf(own, lower=1)
+    if not before.all():  # no row has curvature: nothing is divided by zero
+        before[before == 0.0] = 1.0
+        own[range(q), range(q)] = before
+    L, trouble = lapack.dpotrf(own, lower=1, clean=0)
     least = float((L.diagonal() ** 2 / before).min(initial=1.0))
-    if info != 0 or not least > _DOUBLE:
+    if trouble or not least > _DOUBLE:
         return 0.0
     own[:] = L
     return least

@@ -46,6 +46,8 @@ Array = NDArray[np.float64]
 # Gram matrices of more columns than this are too many numbers.
 _MOST_COLUMNS = 30_000
 _STEPS = 20
+# How much longer it takes where rows are chosen badly.
+_MISJUDGED = 10.0
 # The gap, relative to objective and targets, up to which an answer counts as solved: one that is no
 # vertex, and one that is.
 _CLOSE, _BELIEVED = 1e-9, 1e-4
@@ -73,7 +75,9 @@ class InteriorPoint(Solver):
         flops = _STEPS * (2.0 * rows * p * p + p**3 / 3) * facts.k
         passes = 8.0 + 4.0 * facts.k
         seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
-        seconds += facts.k * _STEPS * (3e-4 + 1e-7 * rows)
+        seconds += facts.k * _STEPS * (1e-4 + 1e-7 * rows)
+        if facts.has_margins and rows < n:
+            seconds *= _MISJUDGED  # least squares do not tell which rows are near their margins
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
