@@ -20,7 +20,7 @@ from trueline.errors import ClusterError, require
 from trueline.numerics.blas import one_strand
 
 # Blocks whose sums one task adds; a power of two, so that the tree is one of pairs.
-_ADDED = 8
+ADDED = 8
 # Rows of arrays of fewer bytes than this travel with the tasks, others ahead of them.
 _SMALL = 1_000_000
 _ATTEMPTS = 5
@@ -67,7 +67,7 @@ class Running:
         def tree() -> list[Any]:
             level = self._tasks(make, by_row, range(len(self.blocks)))
             while len(level) > 1:
-                groups = (level[i : i + _ADDED] for i in range(0, len(level), _ADDED))
+                groups = (level[i : i + ADDED] for i in range(0, len(level), ADDED))
                 level = [self._delayed(_added)(add, group) for group in groups]
             return level
 
