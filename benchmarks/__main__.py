@@ -29,6 +29,7 @@ SUITES = (
     "kernels",
     "startup",
     "streams",
+    "cluster",
     "regret",
     "engines",
     "field",

@@ -8,6 +8,7 @@
     |-- ProofFileError        (ValueError)   a proof file cannot be written or read
     |-- ModelFileError        (ValueError)   a model file cannot be read or trusted
     |-- MemoryNeededError     (MemoryError)  more memory than there is; the message has a way out
+    |-- ClusterError          (RuntimeError) workers or their scheduler are gone
     |-- TableError            (ValueError)   a table of the command line cannot be used
     `-- MissingExtraError     (ImportError)  an optional dependency is not installed
 
@@ -22,6 +23,7 @@ from types import ModuleType
 from trueline.check.verdict import ProofFileError, TruelineError, VerificationError
 
 __all__ = [
+    "ClusterError",
     "MemoryNeededError",
     "MissingExtraError",
     "ModelFileError",
@@ -44,6 +46,10 @@ class ModelFileError(TruelineError, ValueError):
 
 class MemoryNeededError(TruelineError, MemoryError):
     """More memory would be needed than there is: the message says how much, and the way out."""
+
+
+class ClusterError(TruelineError, RuntimeError):
+    """A cluster is gone or out of memory: the message says what is lost, and how to go on."""
 
 
 class TableError(TruelineError, ValueError):

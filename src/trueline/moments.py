@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
@@ -405,31 +405,18 @@ def moments_of_parts(
     logarithm of their number.
     """
 
-    def of_part(where: slice, part: Design) -> list[Moments | None]:
-        return [
-            Moments.from_rows(part, Y[where]) if s is None else _of_some(part, Y[where], s[where])
-            for s in every
-        ]
+    def of_part(part: Design, Y: Array, *weights: Array | None) -> list[Moments | None]:
+        return [Moments.from_rows(part, Y) if s is None else _of_some(part, Y, s) for s in weights]
 
-    piles: list[list[tuple[int, Moments]]] = [[] for _ in every]
-    done, journal, key = 0, design.journal, b""
-    if journal is not None:
-        key = journal.key("moments", Y, *every)
-        done, known = journal.last(key)
-        piles = _piles_of(known, len(every)) if known else piles
-    left = design.over_parts(of_part, done) if journal is None or done < design.n_parts else ()
-    for done, moments in left:
-        for pile, found in zip(piles, moments):
-            if found is not None:
-                _pile_up(pile, found)
-        if journal is not None:
-            journal.note(key, done, _arrays_of(piles), is_due=done == design.n_parts)
     return [
-        reduce(add, [moments for _, moments in reversed(pile)])
-        if pile
-        else Moments.from_rows(design.take(np.arange(0)), Y[:0])
-        for pile in piles
+        Moments.from_rows(design.take(np.arange(0)), Y[:0]) if found is None else found
+        for found in design.summed(of_part, Y, *every, add=_merged)
     ]
+
+
+def _merged(one: list[Moments | None], other: list[Moments | None]) -> list[Moments | None]:
+    """The moments of two sets of rows, where there are some."""
+    return [b if a is None else a if b is None else a + b for a, b in zip(one, other)]
 
 
 def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moments:
@@ -441,36 +428,8 @@ def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moment
     return found
 
 
-def _arrays_of(piles: list[list[tuple[int, Moments]]]) -> list[Any]:
-    """Piles as arrays: for each the levels, then the moments field by field."""
-    out: list[Any] = []
-    for pile in piles:
-        out.append(np.array([level for level, _ in pile], dtype=np.int64))
-        out += [getattr(moments, one.name) for _, moments in pile for one in fields(Moments)]
-    return out
-
-
-def _piles_of(arrays: list[NDArray[Any]], count: int) -> list[list[tuple[int, Moments]]]:
-    """Piles from such arrays."""
-    given, piles = iter(arrays), []
-    for _ in range(count):
-        levels = next(given).tolist()
-        values: list[list[Any]] = [[next(given) for _ in fields(Moments)] for _ in levels]
-        made = [Moments(*[v.item() if v.ndim == 0 else v for v in each]) for each in values]
-        piles.append(list(zip(levels, made)))
-    return piles
-
-
 def _of_some(part: Design, Y: Array, weights: Array) -> Moments | None:
     return _of_rows(part, Y, weights, np.flatnonzero(weights)) if weights.any() else None
-
-
-def _pile_up(pile: list[tuple[int, Moments]], moments: Moments) -> None:
-    """One more on a pile of merged ones: two of a level make one of the next."""
-    level = 0
-    while pile and pile[-1][0] == level:
-        moments, level = pile.pop()[1] + moments, level + 1
-    pile.append((level, moments))
 
 
 def _shift(design: Design) -> Array | None:

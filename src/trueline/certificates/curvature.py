@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.design import Design
 from trueline.problem import Problem
 
 Array = NDArray[np.float64]
@@ -150,10 +151,12 @@ def sums_about(
     is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
     if not (is_far and centre.any()):
         return shifted_sums(at, centre)
-    weighted = problem.weigh(at.u)
-    total = np.zeros_like(at.correlation)
-    for where, block in problem.design.blocks(_BLOCK_ROWS):
-        total += (block - centre).T @ weighted[where]
+
+    def pulled(part: Design, weighted: Array) -> Array:
+        blocks = part.blocks(_BLOCK_ROWS)
+        return np.asarray(sum((block - centre).T @ weighted[where] for where, block in blocks))
+
+    total = problem.design.summed(pulled, problem.weigh(at.u))
     each = at.row_error + (rounding.accuracy.column_terms + 8) * _EPS * at.size
     return total, spread[:, None] * each
 

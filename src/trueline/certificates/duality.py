@@ -45,6 +45,7 @@ from trueline.certificates.evaluation import (
     sum_rows,
     unpenalised,
 )
+from trueline.design import Design
 from trueline.numerics.blas import run_strands
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -366,10 +367,12 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     A sum over n rows one after the other may lose n units in the last place, this one about as many
     as a stretch has rows.
     """
-    design, n, k = problem.design, problem.n_samples, weighted.shape[1]
-    if design.is_sequential:
-        parts = [weighted[rows].T @ (block - centre) for rows, block in design.blocks(STRETCH)]
-        return np.ascontiguousarray(np.moveaxis(np.array(parts), 0, -1)).sum(axis=-1).T
+    return np.asarray(problem.design.summed(lambda part, own: _pulled(part, centre, own), weighted))
+
+
+def _pulled(design: Design, centre: Array, weighted: Array) -> Array:
+    """The same of one part of the rows."""
+    n, k = weighted.shape
     sums = np.zeros((-(-n // STRETCH), k, len(centre)))
     size = _BLOCK_ROWS if n * len(centre) > _AT_ONCE else n
 

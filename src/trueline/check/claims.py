@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -188,17 +189,11 @@ class Claim:
             if not np.isfinite(low).all():
                 raise Refused("scores leave the range of doubles")
             level = np.array([fsum(column) for column in np.vstack([self.b, high, low]).T])
-        for where, block in rows if doubled else rows.blocks():
-            if not doubled:
-                block = block - self.centre if self.centre.any() else block
-                self.z[where] = (np.asarray(block @ W) + level) - minus[where]
-            size = np.asarray(abs(block) @ np.abs(W))
-            size = size + np.abs(self.b if doubled else level) + np.abs(minus[where])
-            units = sum_units(rows.d + 2) if doubled else (rows.row_terms + 6) * EPS
-            self.off[where] = units * size + (rows.d + 4) * SMALLEST
-            for t in range(W.shape[1] if doubled else 0):
-                both = residual_doubled(block, W[:, t], float(self.b[t]), minus[where, t])
-                self.z[where, t], self.low[where, t] = both
+        units = sum_units(rows.d + 2) if doubled else (rows.row_terms + 6) * EPS
+        made = partial(_scored, W, self.b if doubled else level, self.centre, units, doubled)
+        parts = list(zip(*rows.each(made, minus, dense=doubled)))
+        self.z, low, self.off = (np.concatenate(part) for part in parts)
+        self.low = low if doubled else self.low
 
     def losses(self) -> tuple[float, float]:
         """The weighted sum of the losses, and a bound on its error."""
@@ -240,27 +235,59 @@ class Claim:
         units = (longest + math.log2(rows.n / _FEW + 2) + 16) * EPS
         if doubled:
             units = sum_units(rows.n) + (rows.n + 16) * EPS**2
-        for where, block in rows if doubled else rows.blocks():
-            own = weighted[where]
-            if doubled:
-                centred, beneath = two_sum(block, -middle)
-                for t in range(k):
-                    products, slack = exact_product(centred, own[:, t : t + 1])
-                    high, small = tree_sum(products)
-                    parts.append(np.where(np.arange(k) == t, high[:, None], 0.0))
-                    low[:, t] += small + slack.sum(axis=0) + own[:, t] @ beneath
-            else:
-                centred = np.asarray(block - middle) if middle.any() else block
-                few = len(own) if is_sparse else _FEW
-                starts = range(0, len(own), few)
-                parts += [np.asarray(centred[i : i + few].T @ own[i : i + few]) for i in starts]
-            low += np.asarray(centred.T @ rest[where])
-            fuzzy = units * np.abs(own) + rows.n * EPS * np.abs(rest[where]) + error[where]
-            off += np.asarray(abs(centred).T @ fuzzy)
-            squares += np.asarray((centred * centred).T @ rows.s[where]).reshape(d)
+        made = partial(_summed, middle, units, rows.n * EPS, doubled, is_sparse)
+        for block in rows.each(made, weighted, rest, error, rows.s, dense=doubled):
+            parts += block[0]
+            low, off, squares = low + block[1], off + block[2], squares + block[3]
         high, small = tree_sum(np.stack(parts))
         total = high + (small + low)
         return total, off * (1 + 1e-9) + 2 * EPS * np.abs(total) + rows.n * SMALLEST, squares
+
+
+def _scored(
+    W: Array, level: Array, middle: Array, units: float, doubled: bool, block: Any, minus: Array
+) -> tuple[Array, Array, Array]:
+    """Scores less what is subtracted, in one or two doubles, and bounds on their error."""
+    z, low = np.empty_like(minus), np.zeros_like(minus)
+    if not doubled:
+        block = block - middle if middle.any() else block
+        z = (np.asarray(block @ W) + level) - minus
+    size = np.asarray(abs(block) @ np.abs(W)) + np.abs(level) + np.abs(minus)
+    for t in range(W.shape[1] if doubled else 0):
+        z[:, t], low[:, t] = residual_doubled(block, W[:, t], float(level[t]), minus[:, t])
+    return z, low, units * size + (len(W) + 4) * SMALLEST
+
+
+def _summed(
+    middle: Array,
+    units: float,
+    share: float,
+    doubled: bool,
+    is_sparse: bool,
+    block: Any,
+    own: Array,
+    rest: Array,
+    error: Array,
+    s: Array,
+) -> tuple[list[Array], Array, Array, Array]:
+    """Sums over few rows each, what is beneath them, a bound on errors, and sums of squares."""
+    k, low, parts = own.shape[1], np.zeros((len(middle), own.shape[1])), []
+    if doubled:
+        centred, beneath = two_sum(block, -middle)
+        for t in range(k):
+            products, slack = exact_product(centred, own[:, t : t + 1])
+            high, small = tree_sum(products)
+            parts.append(np.where(np.arange(k) == t, high[:, None], 0.0))
+            low[:, t] += small + slack.sum(axis=0) + own[:, t] @ beneath
+    else:
+        centred = np.asarray(block - middle) if middle.any() else block
+        few = max(len(own), 1) if is_sparse else _FEW
+        starts = range(0, len(own), few)
+        parts += [np.asarray(centred[i : i + few].T @ own[i : i + few]) for i in starts]
+    low += np.asarray(centred.T @ rest)
+    fuzzy = units * np.abs(own) + share * np.abs(rest) + error
+    squares = np.asarray((centred * centred).T @ s).reshape(len(middle))
+    return parts, low, np.asarray(abs(centred).T @ fuzzy), squares
 
 
 def read_claim(certificate: Any, witness: Fields, X: Any, y: Any, sample_weight: Any) -> Claim:

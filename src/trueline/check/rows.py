@@ -30,7 +30,8 @@ power of two and small enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,32 @@ class Rows:
         for where, block in self.blocks():
             yield where, block.toarray() if self.is_sparse else block
 
+    def each(self, make: Callable[..., Any], *by_row: Array, dense: bool = True) -> Iterator[Any]:
+        """``make(block, *own)`` of consecutive blocks, with their rows of some arrays.
+
+        Rows may lie on other machines: what is made is a function of these alone.
+        """
+        if not self._in_blocks:
+            for where, block in self if dense else self.blocks():
+                yield make(block, *(values[where] for values in by_row))
+            return
+        given = [self._among_given(values) for values in by_row]
+        count = 0
+        for made in self.X.each(partial(_of_part, make, self._power), self.keep, *given):
+            for size, found in made:
+                count += size
+                yield found
+        if count != self.n:
+            raise Refused(f"X has {count} rows that count, y {self.n}")
+
+    def _among_given(self, values: Array) -> Array:
+        """Values for all given rows; those of weight zero have none."""
+        if self.n == self.given:
+            return values
+        out = np.zeros((self.given, *values.shape[1:]), values.dtype)
+        out[self.keep] = values
+        return out
+
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Consecutive blocks of rows, sparse if they are."""
         if self._in_blocks:
@@ -223,6 +250,19 @@ class Rows:
         if len(values) not in (self.n, self.given):
             raise Refused(f"a witness has {len(values)} rows, the data {self.n}")
         return values if len(values) == self.n else values[self.keep]
+
+
+def _of_part(
+    make: Callable[..., Any], power: Any, part: Any, keep: Any, *own: Array
+) -> list[tuple[int, Any]]:
+    """The sizes of the blocks of a part, and what is made of them."""
+    out = []
+    for where, block in part.blocks(ROWS):
+        kept = keep[where]
+        rows = as_doubles(block, "X")[kept]
+        rows = rows if power is None else _scaled(rows, power)
+        out.append((len(rows), make(rows, *(values[where][kept] for values in own))))
+    return out
 
 
 def _scaled(numbers: Any, powers: Any) -> Any:
@@ -282,7 +322,7 @@ def residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Arr
 
 def centre(rows: Rows, wanted: bool) -> Array:
     """About the weighted means of the columns; zero without an intercept."""
-    parts = (rows.s[where] @ block for where, block in rows.blocks() if wanted)
+    parts = rows.each(lambda block, s: s @ block, rows.s, dense=False) if wanted else ()
     return np.asarray(sum(parts, np.zeros(rows.d)) / rows.weight)
 
 
@@ -306,19 +346,37 @@ class Table:
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         for where, block in self.rows:
-            part = block[:, self.columns] - self.centre
-            yield where, np.hstack([part, np.ones((len(part), self.constant))])
+            yield where, _about(block, self.columns, self.centre, self.constant)
+
+    def each(self, make: Callable[..., Any], *by_row: Array) -> Iterator[Any]:
+        """``make(block, *own)`` of consecutive blocks of the table."""
+        columns, centre, constant = self.columns, self.centre, self.constant
+        return self.rows.each(
+            lambda block, *own: make(_about(block, columns, centre, constant), *own), *by_row
+        )
+
+
+def reached(M: Array, block: Array) -> Array:
+    """How far a step of length one in the metric M moves each score at the most."""
+    return np.asarray(np.abs(block) @ M)
+
+
+def _about(block: Array, columns: Indices, centre: Array, constant: int) -> Array:
+    part = block[:, columns] - centre
+    return np.hstack([part, np.ones((len(part), constant))])
 
 
 def factor(table: Table, weights: Array | None = None, lift: Array | None = None) -> Array:
     """A triangular R with R^T R = sum_i weights_i a_i a_i^T + diag(lift), up to rounding."""
     R: Array = np.zeros((0, table.d)) if lift is None else np.diag(np.sqrt(lift))
     weights = table.rows.s if weights is None else weights
-    for where, block in table:
-        R = np.asarray(
-            np.linalg.qr(np.vstack([R, block * np.sqrt(weights[where])[:, None]]), mode="r")
-        )
+    for own in table.each(_triangle, weights):
+        R = np.asarray(np.linalg.qr(np.vstack([R, own]), mode="r"))
     return R
+
+
+def _triangle(block: Array, weights: Array) -> Array:
+    return np.asarray(np.linalg.qr(block * np.sqrt(weights)[:, None], mode="r"))
 
 
 def inverse(R: Array) -> Array | None:
@@ -367,8 +425,8 @@ def coercivity(
     s, a = (np.ldexp(v, -2 * half) for v in (s, np.zeros(m) if lift is None else lift))
     s, a = (np.where(v < 1e-250, 0.0, v) for v in (s, a))
     reach = np.sqrt(a)
-    for _, block in table:
-        reach = np.maximum(reach, np.abs(block).max(axis=0))
+    for own in table.each(lambda block: np.abs(block).max(axis=0, initial=0.0)):
+        reach = np.maximum(reach, own)
     power = np.frexp(reach)[1]
     M = np.ldexp(M, (power + half)[:, None] if M.ndim == 2 else power + half)
     least = np.abs(M).max(axis=0) if M.ndim == 2 else np.abs(M)  # of a column
@@ -376,12 +434,16 @@ def coercivity(
         return 0.0, 0.0
     M = np.diag(M) if M.ndim == 1 else M
     gram, total, drift = np.zeros((r, r)), np.zeros(r), 0.0
-    for where, block in table:
-        root = np.sqrt(s[where])
+
+    def sums(block: Array, s: Array) -> tuple[Array, Array, float]:
+        root = np.sqrt(s)
         Z = root[:, None] * np.ldexp(block, -power)
-        drift += float(np.square(np.abs(Z) @ np.abs(M)).sum())
+        drift = float(np.square(np.abs(Z) @ np.abs(M)).sum())
         Z = Z @ M
-        gram, total = gram + Z.T @ Z, total + root @ Z
+        return Z.T @ Z, root @ Z, drift
+
+    for own in table.each(sums, s):
+        gram, total, drift = gram + own[0], total + own[1], drift + own[2]
     gram += M.T @ (np.ldexp(a, -2 * power)[:, None] * M)
     size = float(np.trace(gram))
     gram -= np.outer(total, total) / (s.sum() or 1.0) * float(centred)
@@ -408,10 +470,13 @@ def least_eigenvalue(table: Table, weights: Array, lift: Array | None, M: Array)
     """
     lift = np.zeros(table.d) if lift is None else lift * M**2
     gram, size = np.diag(lift), float(lift.sum())
-    for where, block in table:
-        scaled, own = block * M, weights[where, None]
-        gram += (own * scaled).T @ scaled
-        size += float((np.abs(own) * scaled**2).sum())
+
+    def sums(block: Array, weights: Array) -> tuple[Array, float]:
+        scaled, own = block * M, weights[:, None]
+        return (own * scaled).T @ scaled, float((np.abs(own) * scaled**2).sum())
+
+    for own in table.each(sums, weights):
+        gram, size = gram + own[0], size + own[1]
     if not (np.isfinite(gram).all() and np.isfinite(size)):
         return -np.inf
     least = float(np.linalg.eigvalsh(gram)[0]) if table.d else np.inf
@@ -429,7 +494,8 @@ def independent_columns(
     R = factor(Table(rows, centre, columns, constant))
     if constant:  # what rounding of the centre leaves is no direction of its own
         R = np.asarray(np.linalg.qr(np.roll(R, 1, axis=1), mode="r"))[1:, 1:]
-    norms = sum((rows.s[w] @ block[:, columns] ** 2 for w, block in rows), np.zeros(len(columns)))
+    squares = rows.each(lambda block, s: s @ block[:, columns] ** 2, rows.s)
+    norms = sum(squares, np.zeros(len(columns)))
     kept = _independent(R, np.sqrt(norms))
     rest = np.setdiff1d(np.arange(len(columns)), kept)
     C: Array = np.zeros((0, len(rest)))

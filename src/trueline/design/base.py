@@ -7,9 +7,10 @@ accumulated in double.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +61,29 @@ class Design(ABC):
     is_converted: bool = False
     #: Whether rows are best read one after the other: to take some costs a pass over all.
     is_sequential: bool = False
+    #: Where the rows are and how often they were read, in words, if they are not in memory.
+    whereabouts: str = ""
+
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
+        """The rows that a function makes of these, part by part."""
+        return make(self)
+
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        """``make(part, *own)`` of parts of the rows in order; most designs are one part.
+
+        ``own`` are the rows of some arrays that belong to the part. Parts may lie on other
+        machines: what is made is a function of these alone.
+        """
+        yield make(self, *by_row)
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        """The sum of what :meth:`each` gives; ``add`` joins neighbours."""
+        return make(self, *by_row)
 
     @abstractmethod
     def matvec(self, W: Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,29 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return np.array_equal(one, other)
 
 
+def added_in_pairs(terms: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
+    """The sum of some terms, two neighbours at a time, with few of them held at once.
+
+    Examples
+    --------
+    >>> from trueline.design.stacked import added_in_pairs
+    >>> added_in_pairs("abcdef", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))(ef))'
+    """
+    waiting: list[Any] = []  # sums of powers of two many terms, falling
+    for number, term in enumerate(terms, 1):
+        while number % 2 == 0:
+            term, number = add(waiting.pop(), term), number // 2
+        waiting.append(term)
+    return reduce(lambda right, left: add(left, right), reversed(waiting))
+
+
+def _joint(one: SecondMoments, other: SecondMoments) -> SecondMoments:
+    """The sums over both parts."""
+    sums = [a + b for a, b in zip(one[:4], other[:4])]
+    return SecondMoments(sums[0], sums[1], sums[2], sums[3], max(one.terms, other.terms) + 1)
+
+
 class StackedDesign(Design):
     """Rows in consecutive parts, each of which is a design; sums run in their order.
 
@@ -42,13 +66,14 @@ class StackedDesign(Design):
 
     is_sparse = False
     is_sequential = True
+    #: Names of the columns, and what belongs to the rows, where a fit finds them here.
+    columns: Any = None
+    target: NDArray[Any] | None = None
+    weights: NDArray[Any] | None = None
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
-        #: What passes gave, if they are to be found again after a crash, and the number of parts.
-        self.journal: Any = None
-        self.n_parts = 0
         #: (target, weights, moments) that were read before: what least squares needs of the rows.
         self.kept_moments: list[tuple[Array, Array | None, Any]] = []
 
@@ -56,80 +81,41 @@ class StackedDesign(Design):
     def parts(self) -> Iterator[tuple[slice, Design]]:
         """Where each part is, and its rows."""
 
-    def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
-        """The parts without so many at the start."""
-        return islice(self.parts(), first, None)
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        for where, part in self.parts():
+            yield make(part, *(None if rows is None else rows[where] for rows in by_row))
 
-    def over_parts(
-        self, make: Callable[[slice, Design], Any], first: int = 0
-    ) -> Iterator[tuple[int, Any]]:
-        """What a function makes of every part, in their order, and how many are done by then."""
-        parts = self.parts() if first == 0 else self.parts_from(first)
-        for done, (where, part) in enumerate(parts, first + 1):
-            yield done, make(where, part)
+    def stacked(self, make: Callable[..., Array], *by_row: Array | None) -> Array:
+        """What is made of the parts, one after the other."""
+        return np.concatenate(list(self.each(make, *by_row)))
 
-    def _stacked(self, make: Callable[[slice, Design], Array], *asked: Any) -> Array:
-        if self.journal is None:
-            return np.concatenate([found for _, found in self.over_parts(make)])
-        key = self.journal.key(*asked)
-        every = self.journal.all(key)
-        if sum(map(len, every)) < self.shape[0]:
-            for done, found in self.over_parts(make, len(every)):
-                self.journal.note(key, done, [found])
-                every.append(found)
-        return np.concatenate(every)
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        return added_in_pairs(self.each(make, *by_row), add)
 
-    def _summed(self, make: Callable[[slice, Design], Array], *asked: Any) -> Array:
-        total, done, key = None, 0, b""
-        if self.journal is not None:
-            key = self.journal.key(*asked)
-            done, known = self.journal.last(key)
-            total = known[0] if known else None
-            if total is not None and done == self.n_parts:
-                return total
-        for count, found in self.over_parts(make, done):
-            total = found if total is None else total + found
-            if self.journal is not None:
-                self.journal.note(key, count, [total], is_due=count == self.n_parts)
-        assert total is not None
-        return total
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> StackedDesign:
+        """Rows that are made of these, part by part, in every pass anew."""
+        return _Mapped(self, make, columns)
 
     def matvec(self, W: Array) -> Array:
-        return self._stacked(lambda _, part: part.matvec(W), "matvec", W)
+        return self.stacked(lambda part: part.matvec(W))
 
     def rmatvec(self, U: Array) -> Array:
-        return self._summed(lambda where, part: part.rmatvec(U[where]), "rmatvec", U)
+        return np.asarray(self.summed(lambda part, own: part.rmatvec(own), U))
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
-        both = self._summed(
-            lambda where, part: np.vstack(part.curved_product(H[where], V, level)),  # one pass
-            *("curved_product", H, V, level),
-        )
+        both = self.summed(lambda part, own: np.vstack(part.curved_product(own, V, level)), H)
         return both[:-1], both[-1]
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        d, k = self.shape[1], Y.shape[1]
-        sums = [np.zeros(d), np.zeros((d, d)), np.zeros((d, k)), np.zeros(d)]
-        terms = count = 0
-        asked = "second_moments", Y, weights, shift
-        key = b"" if self.journal is None else self.journal.key(*asked)
-        if self.journal is not None:
-            count, known = self.journal.last(key)
-            if known:
-                sums, terms = known[:4], int(known[4])
+        def make(part: Design, Y: Array, weights: Array | None) -> SecondMoments:
+            return part.second_moments(Y, weights, shift)
 
-        def of_part(where: slice, part: Design) -> SecondMoments:
-            own = None if weights is None else weights[where]
-            return part.second_moments(Y[where], own, shift)
-
-        left = self.over_parts(of_part, count) if count < (self.n_parts or 1) else ()
-        for count, own in left:
-            for total, added in zip(sums, (own.total, own.gram, own.cross, own.size)):
-                total += added
-            terms = max(terms, own.terms)
-            if self.journal is not None:
-                self.journal.note(key, count, [*sums, terms], is_due=count == self.n_parts)
-        return SecondMoments(sums[0], sums[1], sums[2], sums[3], terms + count)
+        return SecondMoments(*self.summed(make, Y, weights, add=_joint))
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         return DenseDesign(self.toarray()).kernel(weights, shift)
@@ -154,21 +140,13 @@ class StackedDesign(Design):
         return self.rmatvec(s) / s.sum()
 
     def column_largest(self) -> Array:
-        largest = np.zeros(self.shape[1])
-        for _, part in self.parts():
-            np.maximum(largest, part.column_largest(), out=largest)
-        return largest
+        return np.asarray(self.summed(lambda part: part.column_largest(), add=np.maximum))
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
-        return self._summed(
-            lambda where, part: part.column_squares(
-                None if weights is None else weights[where], shift
-            ),
-            *("column_squares", weights, shift),
-        )
+        return np.asarray(self.summed(lambda part, own: part.column_squares(own, shift), weights))
 
     def row_squares(self, shift: Array | None) -> Array:
-        return self._stacked(lambda _, part: part.row_squares(shift), "row_squares", shift)
+        return self.stacked(lambda part: part.row_squares(shift))
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
@@ -215,11 +193,17 @@ class StackedDesign(Design):
             return own
         if isinstance(rows, slice) and rows == slice(None):
             return self
-        return _Chosen(self, np.arange(self.shape[0])[rows])
+        return self.of_rows(np.arange(self.shape[0])[rows])
 
     def of_columns(self, columns: NDArray[np.intp]) -> StackedDesign:
         """All rows of some columns."""
-        return _Narrowed(self, columns)
+        own = self.mapped(lambda part: DenseDesign(part.toarray()[:, columns]), len(columns))
+        own.dtype = self.dtype
+        return own
+
+    def of_rows(self, rows: NDArray[np.intp]) -> StackedDesign:
+        """Some rows in ascending order."""
+        return _Chosen(self, rows)
 
     def __matmul__(self, W: Array) -> Array:
         return self.matvec(W)
@@ -249,13 +233,29 @@ class _Chosen(StackedDesign):
         return _Chosen(self._base.of_columns(columns), self._chosen)
 
 
-class _Narrowed(StackedDesign):
-    """All rows of some columns of another one."""
+class _Mapped(StackedDesign):
+    """Rows made of those of another one."""
 
-    def __init__(self, base: StackedDesign, columns: NDArray[np.intp]) -> None:
-        super().__init__((base.shape[0], len(columns)), base.dtype)
-        self._base, self._columns = base, columns
+    def __init__(self, base: StackedDesign, make: Callable[[Design], Design], columns: int) -> None:
+        super().__init__((base.shape[0], columns), np.dtype(np.float64))
+        self._base, self._make = base, make
 
     def parts(self) -> Iterator[tuple[slice, Design]]:
         for where, part in self._base.parts():
-            yield where, DenseDesign(part.toarray()[:, self._columns])
+            yield where, self._make(part)
+
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        first = self._make
+        return self._base.each(lambda part, *own: make(first(part), *own), *by_row)
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        first = self._make
+        return self._base.summed(lambda part, *own: make(first(part), *own), *by_row, add=add)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Design:
+        return self._make(self._base.take(rows))

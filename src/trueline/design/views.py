@@ -12,7 +12,9 @@ One more column that is constant: [X, c 1], without a copy of X.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -144,6 +146,32 @@ class AugmentedDesign(Design):
         n, d = base.shape
         self.shape, self.dtype, self.nonzeros = (n, d + 1), base.dtype, base.nonzeros + n
         self.is_sparse, self.is_converted = base.is_sparse, base.is_converted
+        self.is_sequential = base.is_sequential
+
+    @property
+    def whereabouts(self) -> str:  # type: ignore[override]
+        return self.base.whereabouts
+
+    def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
+        constant = self.constant
+        return self.base.mapped(lambda part: make(AugmentedDesign(part, constant)), columns)
+
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        constant = self.constant
+        return self.base.each(
+            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row
+        )
+
+    def summed(
+        self,
+        make: Callable[..., Any],
+        *by_row: Array | None,
+        add: Callable[[Any, Any], Any] = operator.add,
+    ) -> Any:
+        constant = self.constant
+        return self.base.summed(
+            lambda part, *own: make(AugmentedDesign(part, constant), *own), *by_row, add=add
+        )
 
     def materialised(self) -> Design:
         """The same matrix with the column written out, for whoever reads the entries themselves."""

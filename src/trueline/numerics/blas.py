@@ -20,9 +20,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any, TypeVar
@@ -206,6 +206,17 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 def single_threaded_blas() -> AbstractContextManager[None]:
     """BLAS calls inside use one thread each, in every thread of the process."""
     return _limits
+
+
+@contextmanager
+def one_strand() -> Iterator[None]:
+    """Everything inside is one strand: for callers that have threads of their own."""
+    token = _inside_strand.set(True)
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _inside_strand.reset(token)
 
 
 def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[Result]:

@@ -248,7 +248,11 @@ def solve_balanced(
 def _balanced(design: Design, mean: Array, size: Array) -> Design:
     if isinstance(design, SparseDesign):
         return SparseDesign(design.X @ sparse.diags_array(1 / size))
-    return DenseDesign((np.asarray(design.toarray(), dtype=np.float64) - mean) / size)
+
+    def scaled(part: Design) -> Design:
+        return DenseDesign((np.asarray(part.toarray(), dtype=np.float64) - mean) / size)
+
+    return design.mapped(scaled, design.shape[1])
 
 
 def _scaled(problem: Problem, size: Array) -> Penalty:

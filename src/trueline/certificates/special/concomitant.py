@@ -18,7 +18,9 @@ within a radius.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,7 @@ from scipy.linalg.lapack import dtrcon, dtrtri
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import STRETCH, pull_rows
+from trueline.design import Design
 from trueline.problem import ConcomitantProblem, Problem
 
 Array = NDArray[np.float64]
@@ -163,14 +166,26 @@ def _merged(parts: Problem, w: Array) -> tuple[NDArray[np.intp], Array, Array]:
 
     With the sizes and the sums of the coefficients of the groups.
     """
-    X = parts.design.toarray()
-    varies = (X != X[:1]).any(axis=0) if parts.fit_intercept else X.any(axis=0)
+    low, high, digests = parts.design.summed(_seen, add=_both_seen)
+    varies = low != high if parts.fit_intercept else (low != 0) | (high != 0)
     seen: dict[bytes, int] = {}
-    columns = np.ascontiguousarray(X.T) + 0.0
-    first = np.array([seen.setdefault(x.tobytes(), j) for j, x in enumerate(columns)], dtype=int)
+    first = np.array([seen.setdefault(x, j) for j, x in enumerate(digests)], dtype=int)
     alone = np.unique(first[varies])
     count, shared = np.bincount(first, minlength=len(w)), np.bincount(first, w, minlength=len(w))
     return alone, count[alone].astype(np.float64), shared[alone]
+
+
+def _seen(part: Design) -> tuple[Array, Array, list[bytes]]:
+    """The least and the largest of each column, and what tells equal columns."""
+    X = part.toarray()
+    columns = np.ascontiguousarray(X.T) + 0.0  # of the two zeros one
+    return X.min(axis=0), X.max(axis=0), [hashlib.sha256(x.tobytes()).digest() for x in columns]
+
+
+def _both_seen(one: Any, other: Any) -> tuple[Array, Array, list[bytes]]:
+    """The same of two parts."""
+    digests = [a + b for a, b in zip(one[2], other[2])]
+    return np.minimum(one[0], other[0]), np.maximum(one[1], other[1]), digests
 
 
 def _inverse(
@@ -180,25 +195,44 @@ def _inverse(
 
     And the norm of what the coefficients a leave of the target.
     """
-    R = np.zeros((0, len(kept)))
     if parts.n_samples < len(kept):
         return None, 0.0, 0.0
-    for where, block in parts.design.blocks(_BLOCK_ROWS):
-        rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
-        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+
+    def factor(part: Design, s: Array) -> Array:
+        R = np.zeros((0, len(kept)))
+        for where, block in part.blocks(_BLOCK_ROWS):
+            R = _triangle(R, np.sqrt(s[where, None]) * (block - centre)[:, kept])
+        return R
+
+    R = parts.design.summed(factor, s, add=_triangle)
     size = np.sqrt(np.square(R).sum(axis=0))
     if len(R) < len(kept) or not (size > 0).all() or dtrcon(R / size)[0] < 1 / _SINGULAR:
         return None, 0.0, 0.0
-    inverse, longest, square = np.asarray(dtrtri(R)[0], dtype=np.float64), 0.0, 0.0
+    inverse = np.asarray(dtrtri(R)[0], dtype=np.float64)
     y = parts.target[:, 0]
     level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
-    for where, block in parts.design.blocks(_BLOCK_ROWS):
-        centred = (block - centre)[:, kept]
-        squares = np.square(centred @ inverse).sum(axis=1)
-        longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
-        off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
-        square += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
+
+    def measured(part: Design, y: Array, s: Array) -> tuple[float, float]:
+        longest = square = 0.0
+        for where, block in part.blocks(_BLOCK_ROWS):
+            centred = (block - centre)[:, kept]
+            squares = np.square(centred @ inverse).sum(axis=1)
+            longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
+            off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
+            square += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
+        return longest, square
+
+    longest, square = parts.design.summed(measured, y, s, add=_larger_and_sum)
     return inverse, longest, float(np.sqrt(square))
+
+
+def _triangle(R: Array, rows: Array) -> Array:
+    """The factor of both together."""
+    return np.asarray(np.linalg.qr(np.vstack([R, rows]), mode="r"), dtype=np.float64)
+
+
+def _larger_and_sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], other[0]), one[1] + other[1]
 
 
 def _balanced(u: Array, s: Array, bound: float) -> Array:

@@ -27,6 +27,7 @@ squared losses are found here: M is the inverse of a factor of the matrix.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from trueline.check.rows import (
     independent_columns,
     inverse_basis,
     least_eigenvalue,
+    reached,
 )
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
@@ -139,9 +141,12 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
     level = float((steep**2).sum()) / (2 * rows.weight) * (1 + 1e-9)
     if claim.has_intercept:  # at the best intercept, residuals are smaller by slope / S
         away, size = np.zeros(rows.d), np.zeros(rows.d)
-        for where, block in rows:
-            away += rows.s[where] @ (block - claim.centre)
-            size += rows.s[where] @ np.abs(block - claim.centre)
+        centre = claim.centre
+        sums = rows.each(
+            lambda block, s: (s @ (block - centre), s @ np.abs(block - centre)), rows.s
+        )
+        for own in sums:
+            away, size = away + own[0], size + own[1]
         away, size = away / rows.weight, size / rows.weight
         unsure = (min(rows.n, 2048) + rows.n / 2048 + 8) * EPS * size
         g = g - away[:, None] * slope
@@ -227,14 +232,16 @@ def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, Indi
     C = np.linalg.lstsq(whole[:, : len(kept)], whole[:, len(kept) :], rcond=None)[0]
     left = np.abs(g[rest] - C.T @ g[kept]) + error[rest] + np.abs(C).T @ error[kept]
     left += (len(kept) + 4) * EPS * (np.abs(C).T @ np.abs(g[kept]) + np.abs(g[rest]))
-    size = np.zeros(len(rest))
-    for where, block in rows:
+
+    def beyond(block: Array, s: Array) -> Array:
         centred = block - centre
         own = centred[:, rest] - centred[:, kept] @ C
         own = np.abs(own) + (len(kept) + 4) * EPS * (
             np.abs(centred[:, kept]) @ np.abs(C) + np.abs(centred[:, rest])
         )
-        size += rows.s[where] @ own**2
+        return np.asarray(s @ own**2)
+
+    size = sum(rows.each(beyond, rows.s), np.zeros(len(rest)))
     steep = np.sqrt(2 * gap)
     return gap, float(left.sum()) + steep * float(np.sqrt(size).sum()) * g.shape[1], rest
 
@@ -275,10 +282,8 @@ def _gap_by_curvature(claim: Claim) -> float:
     for t in range(rows.k):
         M, reach = fields.diagonal[:, t], float(fields.reach[t])
         steep = float(np.sqrt(((M * size[:, t]) ** 2).sum())) * (1 + 1e-9)
-        far = np.zeros(rows.n)
         table = Table(rows, claim.centre, None, claim.has_intercept)
-        for where, block in table:
-            far[where] = np.abs(block) @ M
+        far = np.concatenate(list(table.each(partial(reached, M))))
         far = reach * far * (1 + 1e-9) + claim.off[:, t] + np.abs(claim.low[:, t])
         own = claim.loss.of_target(t)
         curvatures = rows.s * own.least_curvature(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)

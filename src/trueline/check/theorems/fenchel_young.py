@@ -55,6 +55,7 @@ penalty no more is used than that it is not negative.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -62,7 +63,13 @@ import numpy as np
 
 from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, fsum, two_sum
 from trueline.check.claims import Claim, read_claim
-from trueline.check.rows import Table, independent_columns, inverse_basis, least_eigenvalue
+from trueline.check.rows import (
+    Table,
+    independent_columns,
+    inverse_basis,
+    least_eigenvalue,
+    reached,
+)
 from trueline.check.schema import Field, parameters
 from trueline.check.theorems.cone import cone_bound
 from trueline.check.verdict import Check, Refused, Verification
@@ -508,16 +515,14 @@ class _Bound:
         for t in range(rows.k):
             own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
             curvatures = rows.s * own.least_curvature(y, z, off)
-            scale = sum((curvatures[w] @ block**2 for w, block in part), np.zeros(part.d))
+            scale = sum(part.each(lambda block, c: c @ block**2, curvatures), np.zeros(part.d))
             M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
             steep = size[columns, t]
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
             r = 2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300)
-            far = np.zeros(rows.n)
-            for where, block in part:
-                far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
+            far = r * np.concatenate(list(part.each(partial(reached, M)))) * (1 + 1e-9)
             curvatures = rows.s * own.least_curvature(y, z, off + far) * (1 - 4 * EPS)
             if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
                 return None

@@ -19,6 +19,7 @@ from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_firth
+from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import LabelInference
 from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import (
@@ -433,6 +434,7 @@ class LogisticRegression(
         super()._store(problem, plan, solution, dtype, y_ndim)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
 
+    @blockwise
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class for new rows.
 
@@ -450,6 +452,7 @@ class LogisticRegression(
             return np.stack([expit(-scores), expit(scores)], axis=1)
         return softmax(scores, axis=1)
 
+    @blockwise
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """The logarithms of the probabilities, finite where these underflow.
 

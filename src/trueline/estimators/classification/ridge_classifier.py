@@ -11,6 +11,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metadata_routing import _raise_for_params
 
+from trueline.cluster import blockwise
 from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge, as_given
 from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
 from trueline.estimators.shared.base import Host, LinearEstimator, fit_with_callbacks
@@ -91,6 +92,7 @@ class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
             )
         return X, targets.signs, self._row_weights(targets, sample_weight)
 
+    @blockwise
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores: how far each row is on the side of each class.
 
@@ -105,6 +107,7 @@ class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
         """
         return self._scores(X)
 
+    @blockwise
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row (the one of the highest score), or its labels (positive scores).
 
@@ -327,10 +330,12 @@ class _AsLabels(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         return self
 
+    @blockwise
     def decision_function(self, X: Any) -> Array:
         scores = X if self.W is None else X @ self.W + self.b
         return scores[:, 0] if scores.shape[1] == 1 and not self.targets.is_multilabel else scores
 
+    @blockwise
     def predict(self, X: Any) -> NDArray[Any]:
         scores = self.decision_function(X)
         if self.targets.is_multilabel:

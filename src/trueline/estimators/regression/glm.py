@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
+from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import FisherInference
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
 from trueline.estimators.shared.columns import ColumnRank
@@ -411,6 +412,7 @@ class GeneralizedLinearRegressor(
         shift = as_offset(offset, exposure, len(scores), self._is_log)
         return scores if shift is None else scores + shift.astype(scores.dtype)
 
+    @blockwise
     def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
         """The mean of the target for new rows.
 

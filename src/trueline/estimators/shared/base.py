@@ -420,6 +420,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
+        if isinstance(problem, Problem) and problem.design.whereabouts:
+            self._solution_facts["rows"] = problem.design.whereabouts
         self._mark_fitted()
         self._keep_of(problem, solution)
 

@@ -16,6 +16,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, check_is_fitted
 
+from trueline.cluster import blockwise
 from trueline.estimators.shared.base import Host, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import (
@@ -465,6 +466,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- prediction -----------------------------------------------------------------------------
 
+    @blockwise
     def decision_function(self, X: Any) -> NDArray[Any]:
         """The scores of new rows.
 
@@ -480,6 +482,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @blockwise
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each new row.
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
-from trueline.design import AugmentedDesign, SparseDesign, as_design
+from trueline.design import AugmentedDesign, Design, SparseDesign, as_design
 from trueline.guard import is_about
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -102,10 +102,15 @@ def _largest(problem: Problem) -> tuple[Array, Array]:
     if weights is None or weights.all():
         columns = problem.design.column_largest()
         return columns, np.abs(problem.target).max(axis=0, initial=0.0)
-    columns = np.zeros(problem.n_features)
-    for rows, block in problem.design.blocks(4096):
-        counted = np.abs(block[weights[rows] > 0])
-        np.maximum(columns, counted.max(axis=0, initial=0.0), out=columns)
+
+    def largest(part: Design, weights: Array) -> Array:
+        found = np.zeros(part.shape[1])
+        for rows, block in part.blocks(4096):
+            counted = np.abs(block[weights[rows] > 0])
+            np.maximum(found, counted.max(axis=0, initial=0.0), out=found)
+        return found
+
+    columns = problem.design.summed(largest, weights, add=np.maximum)
     return columns, np.abs(problem.target[weights > 0]).max(axis=0, initial=0.0)
 
 

@@ -33,6 +33,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.cluster import blockwise
 from trueline.design.columns import submatrix
 from trueline.estimators.shared.base import Host, build_problem
 from trueline.estimators.shared.likelihood import log_posterior, rows_likelihood
@@ -86,6 +87,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):
             intercept = b[0] if y_ndim == 1 else b
         return {"coef_": coef, "intercept_": intercept}
 
+    @blockwise
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the target for new rows.
 

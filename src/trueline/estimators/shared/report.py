@@ -47,6 +47,7 @@ class Explanation(Readable):
         lines += [f"{'' if i else 'by hand':<11}{line}" for i, line in enumerate(self.by_hand)]
         if self.facts is not None:
             facts = self.facts
+            lines += [f"rows       {facts['rows']}"] if "rows" in facts else []
             lines.append(
                 f"happened   {facts['solver']}, {counted(facts['n_iter'], 'iteration')}, "
                 f"{facts['seconds']:.3g} s: {facts['status']}"

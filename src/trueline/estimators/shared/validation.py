@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
+from trueline.cluster import is_dask, on_cluster
 from trueline.design import Design
+from trueline.design.stacked import StackedDesign
 from trueline.streams import Batches
 from trueline.wording import counted
 
@@ -31,22 +33,36 @@ def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
-    if isinstance(X, Batches):
+    if isinstance(X, StackedDesign):
         return _validated_batches(estimator, X, y, **options)
+    if is_dask(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory: give it X.compute(). Linear "
+            "models with one strength of the penalty are fitted where the blocks are."
+        )
     with naming_columns(X, type(estimator).__name__):
         return validation.validate_data(estimator, X, y, **options)
 
 
 def _validated_batches(
-    estimator: Any, X: Batches, y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+    estimator: Any,
+    X: StackedDesign,
+    y: Any,
+    reset: bool = True,
+    multi_output: bool = False,
+    **_: Any,
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
     if not hasattr(type(estimator).fit, "takes_batches"):
         _refuse_batches(estimator)
     validation._check_n_features(estimator, X, reset=reset)
-    if reset:
+    if reset and X.columns is None:
+        estimator.__dict__.pop("feature_names_in_", None)
+    elif reset:
         estimator.feature_names_in_ = np.array(X.columns, dtype=object)
-    elif list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns:
+    elif (
+        X.columns and list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns
+    ):
         raise ValueError(
             "The feature names should match those that were passed during fit: open the rows with "
             f"columns={list(known)[:20]}."
@@ -56,7 +72,7 @@ def _validated_batches(
     if y is None:
         raise ValueError(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns "
-            "from a target. Name it: trueline.open(..., target='y')."
+            "from a target. Name it: trueline.open(..., target='y'); or give y beside X."
         )
     y = validation._check_y(y, multi_output=multi_output, estimator=estimator)
     if len(y) != X.shape[0]:
@@ -66,7 +82,10 @@ def _validated_batches(
 
 def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, target and weights; batches bring their own, where these are not given."""
-    if not isinstance(X, Batches):
+    if is_dask(X):
+        X = on_cluster(X, y, sample_weight)
+        return X, X.target, X.weights
+    if not isinstance(X, StackedDesign):
         return X, y, sample_weight
     y = X.target if y is None else y
     return X, y, X.weights if sample_weight is None else sample_weight
@@ -77,10 +96,10 @@ def takes_batches(fit: Any) -> Any:
 
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(X, Batches):
+        if isinstance(X, StackedDesign) or is_dask(X):
             signature = inspect.signature(fit)
             named = signature.bind_partial(self, X, *given, **named).arguments
-            _, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
+            X, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
             if "sample_weight" in signature.parameters:
                 named["sample_weight"] = weights
             elif weights is not None:
@@ -88,9 +107,16 @@ def takes_batches(fit: Any) -> Any:
                     f"{type(self).__name__} takes no weights: open the rows without weight=."
                 )
             more = named.pop("params", {})
-            fitted = fit(**{**named, "y": y, **more})
-            X.forget_passes()
+            fitted = fit(**{**named, "X": X, "y": y, **more})
+            if isinstance(X, Batches):
+                X.forget_passes()
             return fitted
+        if is_dask(given[0] if given else named.get("y")):
+            raise TypeError(
+                "y is a Dask collection, but X is in memory: give both in the same form. If a step "
+                "of a pipeline has brought X here, let it work by blocks (X.map_blocks), or give "
+                "y.compute()."
+            )
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
@@ -147,7 +173,7 @@ def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, one target and weights for a function; batches look at their rows when reading."""
     X, y, sample_weight = unpacked(X, y, sample_weight)
     options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
-    if not isinstance(X, Batches):
+    if not isinstance(X, StackedDesign):
         return *check_X_y(X, y, ensure_all_finite=False, **options), sample_weight
     if y is None:
         raise ValueError("A target is needed: trueline.open(..., target='y').")
@@ -159,7 +185,7 @@ def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
     options = {**_USUAL, "ensure_all_finite": False, **options}
-    if reset or isinstance(X, Batches):
+    if reset or isinstance(X, StackedDesign):
         return validate_data(estimator, X, y, reset=reset, **options)
     return check_X_y(X, y, estimator=estimator, **options)
 

@@ -30,6 +30,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from trueline.certificates.quadratic import proven_coercivity
+from trueline.design import Design
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, singular_values, svd
 from trueline.problem import Problem
@@ -120,14 +121,11 @@ def triangular_factor(
     is_diagonal = scale.ndim == 1
     width = (d if is_diagonal else scale.shape[1]) + first
     rows = max(2 * width, 512)
-    count = 1 if n * d * d < 20_000_000 else 4
-    cuts = np.linspace(0, n, count + 1).astype(int)
-    strands = [np.arange(a, b) for a, b in pairwise(cuts)]
+    count = 1 if n * d * d < 20_000_000 or design.is_sequential else 4
+    strands = [slice(a, b) for a, b in pairwise(np.linspace(0, n, count + 1).astype(int))]
 
-    def work(strand: Array) -> Array:
+    def work(part: Design, weight: Array | None) -> Array:
         R = np.zeros((0, width))
-        part = design if count == 1 else design.take(slice(strand[0], strand[-1] + 1))
-        weight = weights if weights is None else weights[strand]
         for where, block in part.blocks(rows):
             V = np.ones((len(block), width))
             centred = block if mean is None else block - mean
@@ -137,7 +135,16 @@ def triangular_factor(
             R = np.asarray(np.linalg.qr(np.vstack([R, V]), mode="r"))
         return R
 
-    R = np.vstack(run_strands(work, strands))
+    def joined(one: Array, other: Array) -> Array:
+        return np.asarray(np.linalg.qr(np.vstack([one, other]), mode="r"))
+
+    def of_strand(strand: slice) -> Array:
+        return work(design.take(strand), None if weights is None else weights[strand])
+
+    if count == 1:
+        R = design.summed(work, weights, add=joined)
+    else:
+        R = np.vstack(run_strands(of_strand, strands))
     lift = np.zeros((d, width))
     root = np.sqrt(curvature)
     lift[:, first:] = np.diag(root * scale) if is_diagonal else root[:, None] * scale

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -109,11 +110,8 @@ class StandardRows:
         is_far = bool((np.abs(mean[kept]) > _FAR * scale[kept]).any())
         is_copy = not design.is_sparse and (is_far or len(s) * p <= _SHORT)
         if is_copy:
-            A = np.ones((len(s), p))
-            for where, X in design.blocks(len(s)):
-                np.subtract(X[:, kept], mean[kept], out=A[where, : len(kept)])
-            A[:, : len(kept)] *= inverse
-            design = DenseDesign(A)
+            copied = partial(_standardised, mean=mean[kept], inverse=inverse, kept=kept, p=p)
+            design = design.mapped(copied, p)
         return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
 
     @property
@@ -187,6 +185,8 @@ class StandardRows:
         else:
             found = design.second_moments(np.empty((len(h), 0)), h, None)
             gram, sums = found.gram, found.total
+            if self.is_copy:
+                return gram
         overall, count = float(h.sum()), len(self.kept)
         out = np.empty((self.count, self.count))
         mean, scale, own = self.mean[self.kept], self.scale[self.kept], sums[self.kept]
@@ -260,6 +260,18 @@ def _centred_products(
     # Sparse columns are not centred before they are squared.
     noise = noise_of_squares(moments) if design.is_sparse else np.zeros(d)
     return moments.x_mean, moments.gram, noise
+
+
+def _standardised(
+    design: Design, mean: Array, inverse: Array, kept: Indices, p: int
+) -> DenseDesign:
+    """A copy of the kept columns, standardised, with one of ones behind them if p is larger."""
+    n = design.shape[0]
+    A = np.ones((n, p))
+    for where, X in design.blocks(n):
+        np.subtract(X[:, kept], mean, out=A[where, : len(kept)])
+    A[:, : len(kept)] *= inverse
+    return DenseDesign(A)
 
 
 def _is_ordinary(size: Array) -> bool:
