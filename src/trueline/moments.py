@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.design.stacked import Asked, StackedDesign
+from trueline.design.stacked import StackedDesign
 from trueline.numerics.precision import two_sum
 from trueline.wording import Readable
 
@@ -408,10 +408,9 @@ def moments_of_parts(
     def of_part(part: Design, Y: Array, *weights: Array | None) -> list[Moments | None]:
         return [Moments.from_rows(part, Y) if s is None else _of_some(part, Y, s) for s in weights]
 
-    asked = Asked(("moments", Y, *every), _frozen, _thawed)
     return [
         Moments.from_rows(design.take(np.arange(0)), Y[:0]) if found is None else found
-        for found in design.summed(of_part, Y, *every, add=_merged, asked=asked)
+        for found in design.summed(of_part, Y, *every, add=_merged)
     ]
 
 
@@ -427,30 +426,6 @@ def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moment
         found = moments_of_parts(design, Y, [weights])[0]
         design.keep_moments(Y, weights, found)
     return found
-
-
-def _frozen(every: list[Moments | None]) -> list[Any]:
-    """Some moments as arrays, field by field; NaN in place of None."""
-    none = [np.nan]
-    return [
-        one
-        for found in every
-        for one in (none if found is None else [getattr(found, f.name) for f in fields(Moments)])
-    ]
-
-
-def _thawed(arrays: list[Any]) -> list[Moments | None]:
-    """Moments from such arrays."""
-    left = list(arrays)
-    every: list[Moments | None] = []
-    while left:
-        if np.isnan(left[0]):
-            every.append(None)
-            del left[0]
-            continue
-        own, left = left[: len(fields(Moments))], left[len(fields(Moments)) :]
-        every.append(Moments(*[v.item() if v.ndim == 0 else v for v in own]))
-    return every
 
 
 def _of_some(part: Design, Y: Array, weights: Array) -> Moments | None:

@@ -67,15 +67,11 @@ def ended_after(rows, batches):
 
 
 @pytest.mark.parametrize(("model", "target"), MODELS, ids=str)
-def test_a_fit_that_is_ended_again_and_again_gives_the_same_answer(
-    folder, tmp_path, model, target, monkeypatch
-):
-    monkeypatch.setattr("trueline.streams.journal._EVERY", 0.0)
+def test_a_fit_that_is_ended_again_and_again_gives_the_same_answer(folder, tmp_path, model, target):
     whole = clone(model).fit(opened(folder, target))
     path, ends = tmp_path / "fit.journal", 0
     while True:
         rows = opened(folder, target, checkpoint=path)
-        rows.journal._every = 0.0
         ended_after(rows, 7 + 3 * ends)  # certificates read their rows without a journal
         try:
             fitted = clone(model).fit(rows)
@@ -95,7 +91,6 @@ def test_a_fit_that_is_ended_again_and_again_gives_the_same_answer(
 def test_a_journal_that_is_cut_or_damaged_anywhere_is_as_good(folder, tmp_path_factory, data):
     path = tmp_path_factory.mktemp("cut") / "fit.journal"
     rows = opened(folder, "kind", checkpoint=path)
-    rows.journal._every = 0.0
     ended_after(rows, 40)
     with pytest.raises(EndedError):
         trueline.LogisticRegression().fit(rows)
@@ -114,7 +109,6 @@ def test_a_journal_that_is_cut_or_damaged_anywhere_is_as_good(folder, tmp_path_f
 
 def test_what_was_read_is_not_read_again(folder, tmp_path):
     rows = opened(folder, "y", checkpoint=tmp_path / "fit.journal")
-    rows.journal._every = 0.0
     ended_after(rows, 9)
     with pytest.raises(EndedError):
         trueline.Ridge().fit(rows)

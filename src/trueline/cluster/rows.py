@@ -76,9 +76,7 @@ class ClusterRows(StackedDesign, Readable):
             return None
         return [values[a:b] for a, b in pairwise(self._starts)]
 
-    def each(
-        self, make: Callable[..., Any], *by_row: Array | None, first: int = 0
-    ) -> Iterator[Any]:
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
         yield from self._running.each(make, [self._cut(values) for values in by_row])
 
     def summed(
@@ -86,7 +84,6 @@ class ClusterRows(StackedDesign, Readable):
         make: Callable[..., Any],
         *by_row: Array | None,
         add: Callable[[Any, Any], Any] = operator.add,
-        asked: Any = None,
     ) -> Any:
         return self._running.summed(make, [self._cut(values) for values in by_row], add)
 

@@ -6,8 +6,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +34,8 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return np.array_equal(one, other)
 
 
-def added_in_pairs(
-    terms: Iterable[Any],
-    add: Callable[[Any, Any], Any],
-    waiting: list[Any] | None = None,
-    done: int = 0,
-    seen: Callable[[int, list[Any]], None] | None = None,
-) -> Any:
+def added_in_pairs(terms: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
     """The sum of some terms, two neighbours at a time, with few of them held at once.
-
-    ``waiting`` are the sums that were held when ``done`` terms had been added, to go on from
-    there; ``seen`` is told of both after every term.
 
     Examples
     --------
@@ -53,42 +43,12 @@ def added_in_pairs(
     >>> added_in_pairs("abcdef", lambda a, b: f"({a}{b})")
     '(((ab)(cd))(ef))'
     """
-    waiting = waiting or []  # sums of powers of two many terms, falling
-    for count, term in enumerate(terms, done + 1):
-        place = count
-        while place % 2 == 0:
-            term, place = add(waiting.pop(), term), place // 2
+    waiting: list[Any] = []  # sums of powers of two many terms, falling
+    for number, term in enumerate(terms, 1):
+        while number % 2 == 0:
+            term, number = add(waiting.pop(), term), number // 2
         waiting.append(term)
-        if seen is not None:
-            seen(count, waiting)
     return reduce(lambda right, left: add(left, right), reversed(waiting))
-
-
-class Asked(NamedTuple):
-    """What is summed up over the parts, so that a journal of passes can tell it from other sums.
-
-    Attributes
-    ----------
-    words : tuple
-        Words, arrays and None.
-    freeze, thaw : callable
-        A term as a list of arrays, and back.
-    """
-
-    words: tuple[Any, ...]
-    freeze: Callable[[Any], list[Any]] = lambda array: [array]
-    thaw: Callable[[list[Any]], Any] = lambda arrays: arrays[0]
-
-
-def _frozen(waiting: list[Any], asked: Asked) -> list[Any]:
-    """Sums as arrays: how many each has, and these one after the other."""
-    each = [asked.freeze(term) for term in waiting]
-    return [np.array([len(arrays) for arrays in each]), *(one for arrays in each for one in arrays)]
-
-
-def _thawed(arrays: list[Any], asked: Asked) -> list[Any]:
-    left = iter(arrays)
-    return [asked.thaw(list(islice(left, int(count)))) for count in next(left, ())]
 
 
 def _joint(one: SecondMoments, other: SecondMoments) -> SecondMoments:
@@ -114,9 +74,6 @@ class StackedDesign(Design):
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
-        #: What passes gave, if they are to be found again after a crash, and the number of parts.
-        self.journal: Any = None
-        self.n_parts = 0
         #: (target, weights, moments) that were read before: what least squares needs of the rows.
         self.kept_moments: list[tuple[Array, Array | None, Any]] = []
 
@@ -124,83 +81,41 @@ class StackedDesign(Design):
     def parts(self) -> Iterator[tuple[slice, Design]]:
         """Where each part is, and its rows."""
 
-    def forget_passes(self) -> None:
-        """After a fit: the checkpoint is not needed any more."""
-        if self.journal is not None:
-            self.journal.close()
-            self.journal = None
-
-    def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
-        """The parts without so many at the start."""
-        return islice(self.parts(), first, None) if first else self.parts()
-
-    def each(
-        self, make: Callable[..., Any], *by_row: Array | None, first: int = 0
-    ) -> Iterator[Any]:
-        for where, part in self.parts_from(first):
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        for where, part in self.parts():
             yield make(part, *(None if rows is None else rows[where] for rows in by_row))
 
-    def stacked(
-        self, make: Callable[..., Array], *by_row: Array | None, words: tuple[Any, ...] = ()
-    ) -> Array:
-        """What is made of the parts, one after the other; ``words`` as in :class:`Asked`."""
-        if self.journal is None or not words:
-            return np.concatenate(list(self.each(make, *by_row)))
-        key = self.journal.key(*words)
-        every = self.journal.all(key)
-        if sum(map(len, every)) < self.shape[0]:
-            for found in self.each(make, *by_row, first=len(every)):
-                every.append(found)
-                self.journal.note(key, len(every), lambda: every[-1:])
-        return np.concatenate(every)
+    def stacked(self, make: Callable[..., Array], *by_row: Array | None) -> Array:
+        """What is made of the parts, one after the other."""
+        return np.concatenate(list(self.each(make, *by_row)))
 
     def summed(
         self,
         make: Callable[..., Any],
         *by_row: Array | None,
         add: Callable[[Any, Any], Any] = operator.add,
-        asked: Asked | None = None,
     ) -> Any:
-        if self.journal is None or asked is None:
-            return added_in_pairs(self.each(make, *by_row), add)
-        journal, key = self.journal, self.journal.key(*asked.words)
-        done, known = journal.last(key)
-
-        def note(count: int, waiting: list[Any]) -> None:
-            is_due = count == self.n_parts
-            journal.note(key, count, lambda: _frozen(waiting, asked), is_due=is_due)
-
-        left = self.each(make, *by_row, first=done) if done < self.n_parts else ()
-        return added_in_pairs(left, add, _thawed(known, asked), done, note)
+        return added_in_pairs(self.each(make, *by_row), add)
 
     def mapped(self, make: Callable[[Design], Design], columns: int) -> StackedDesign:
         """Rows that are made of these, part by part, in every pass anew."""
         return _Mapped(self, make, columns)
 
     def matvec(self, W: Array) -> Array:
-        return self.stacked(lambda part: part.matvec(W), words=("matvec", W))
+        return self.stacked(lambda part: part.matvec(W))
 
     def rmatvec(self, U: Array) -> Array:
-        asked = Asked(("rmatvec", U))
-        return np.asarray(self.summed(lambda part, own: part.rmatvec(own), U, asked=asked))
+        return np.asarray(self.summed(lambda part, own: part.rmatvec(own), U))
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
-        def make(part: Design, own: Array) -> Array:
-            return np.vstack(part.curved_product(own, V, level))
-
-        both = self.summed(make, H, asked=Asked(("curved_product", H, V, level)))
+        both = self.summed(lambda part, own: np.vstack(part.curved_product(own, V, level)), H)
         return both[:-1], both[-1]
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         def make(part: Design, Y: Array, weights: Array | None) -> SecondMoments:
             return part.second_moments(Y, weights, shift)
 
-        def thaw(arrays: list[Any]) -> SecondMoments:
-            total, gram, cross, size, terms = arrays
-            return SecondMoments(total, gram, cross, size, int(terms))
-
-        asked = Asked(("second_moments", Y, weights, shift), list, thaw)
-        return SecondMoments(*self.summed(make, Y, weights, add=_joint, asked=asked))
+        return SecondMoments(*self.summed(make, Y, weights, add=_joint))
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         return DenseDesign(self.toarray()).kernel(weights, shift)
@@ -228,14 +143,10 @@ class StackedDesign(Design):
         return np.asarray(self.summed(lambda part: part.column_largest(), add=np.maximum))
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
-        def make(part: Design, own: Array | None) -> Array:
-            return part.column_squares(own, shift)
-
-        asked = Asked(("column_squares", weights, shift))
-        return np.asarray(self.summed(make, weights, asked=asked))
+        return np.asarray(self.summed(lambda part, own: part.column_squares(own, shift), weights))
 
     def row_squares(self, shift: Array | None) -> Array:
-        return self.stacked(lambda part: part.row_squares(shift), words=("row_squares", shift))
+        return self.stacked(lambda part: part.row_squares(shift))
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
@@ -333,21 +244,18 @@ class _Mapped(StackedDesign):
         for where, part in self._base.parts():
             yield where, self._make(part)
 
-    def each(
-        self, make: Callable[..., Any], *by_row: Array | None, first: int = 0
-    ) -> Iterator[Any]:
-        own = self._make
-        return self._base.each(lambda part, *rows: make(own(part), *rows), *by_row, first=first)
+    def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
+        first = self._make
+        return self._base.each(lambda part, *own: make(first(part), *own), *by_row)
 
     def summed(
         self,
         make: Callable[..., Any],
         *by_row: Array | None,
         add: Callable[[Any, Any], Any] = operator.add,
-        asked: Asked | None = None,
     ) -> Any:
-        own = self._make
-        return self._base.summed(lambda part, *rows: make(own(part), *rows), *by_row, add=add)
+        first = self._make
+        return self._base.summed(lambda part, *own: make(first(part), *own), *by_row, add=add)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Design:
         return self._make(self._base.take(rows))

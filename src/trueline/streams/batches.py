@@ -87,6 +87,7 @@ class Batches(StackedDesign, Readable):
             kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self.n_parts, self._is_checked = len(sizes), False
+        self.journal: Journal | None = None
 
     @property
     def skipped(self) -> dict[str, str]:
@@ -102,6 +103,12 @@ class Batches(StackedDesign, Readable):
                 hashed.update(np.ascontiguousarray(plain).data)
             hashed.update(b"-")
         return hashed.digest()
+
+    def forget_passes(self) -> None:
+        """After a fit: the checkpoint is not needed any more."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
 
     @property
     def numbers(self) -> list[str]:
@@ -141,11 +148,25 @@ class Batches(StackedDesign, Readable):
         own = copy(self)
         own.columns = [self.columns[j] for j in columns]
         StackedDesign.__init__(own, (self.shape[0], len(columns)), self.dtype)
-        own.n_parts = self.n_parts
+        own.journal = None
         return own
 
     def parts(self) -> Iterator[tuple[slice, Design]]:
         return self.parts_from(0)
+
+    def each(self, make: Callable[..., Any], *by_row: Any) -> Iterator[Any]:
+        key = None if self.journal is None else self.journal.key(make, *by_row)
+        if self.journal is None or key is None:
+            yield from super().each(make, *by_row)
+            return
+        done = 0
+        for value in self.journal.all(key):
+            done += 1
+            yield value
+        for where, part in self.parts_from(done) if done < self.n_parts else ():
+            value = make(part, *(None if rows is None else rows[where] for rows in by_row))
+            self.journal.note(key, value)
+            yield value
 
     def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
         count = first

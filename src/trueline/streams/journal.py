@@ -1,9 +1,9 @@
 """A journal of the passes of a fit, from which a fit that was ended goes on where it was.
 
-A fit is deterministic: begun anew it asks for the same products in the same order. What a pass has
-summed up (or, of products with one number per row, what each batch gave) is appended to a file,
-under a hash of what was asked for; asked again, it is read from there, and only the batches that
-are missing are read. The answer is that of a fit that was never ended, to the last bit.
+A fit is deterministic: begun anew it asks for the same products in the same order. What each
+batch gave is appended to a file, under a hash of what was asked for; asked again, it is read from
+there, and only the batches that are missing are read. The answer is that of a fit that was never
+ended, to the last bit.
 
 A record is ``magic, hash, batches done, length, payload, CRC-32``. Records are appended and never
 changed: one that is cut short, or damaged, ends the journal, and what follows it is dropped.
@@ -14,23 +14,25 @@ from __future__ import annotations
 import io
 import os
 import struct
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
+from types import FunctionType
 from typing import IO, Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.design.base import SecondMoments
 from trueline.errors import TableError
+from trueline.moments import Moments
 
 _HEAD = struct.Struct("<4s8sIQ")
 _MAGIC = b"TLJ1"
 _ABOUT = b"\0" * 8
-# Sums are written no more often than this many seconds: as much is read again after a crash.
-_EVERY = 2.0
 
 
 class Journal:
@@ -41,8 +43,6 @@ class Journal:
     path : str or path
     about : bytes
         What tells the rows from others: a journal of other rows is refused.
-    every : float
-        Seconds between two records of a sum.
 
     Examples
     --------
@@ -51,14 +51,13 @@ class Journal:
     >>> path = os.path.join(tempfile.mkdtemp(), "fit.journal")
     >>> journal = Journal(path, b"these rows")
     >>> key = journal.key("product", np.ones(3))
-    >>> journal.note(key, 2, lambda: [np.array([1.0, 2.0])])
-    >>> done, (total,) = Journal(path, b"these rows").last(key)
-    >>> done, total.tolist()
-    (2, [1.0, 2.0])
+    >>> journal.note(key, np.array([1.0, 2.0]))
+    >>> [value.tolist() for value in Journal(path, b"these rows").all(key)]
+    [[1.0, 2.0]]
     """
 
-    def __init__(self, path: str | Path, about: bytes, every: float = _EVERY) -> None:
-        self.path, self._every, self._written = Path(path), every, -np.inf
+    def __init__(self, path: str | Path, about: bytes) -> None:
+        self.path = Path(path)
         self._places: dict[bytes, list[tuple[int, int, int]]] = {}
         try:
             self.path.touch()
@@ -99,38 +98,29 @@ class Journal:
             file.seek(place[1])
             return file.read(place[2])
 
-    def key(self, *asked: Any) -> bytes:
-        """A hash of what is asked for: words, arrays and None."""
+    def key(self, *asked: Any) -> bytes | None:
+        """A hash of what is asked for; None if something in it has no name in another process."""
         hashed = blake2b(digest_size=8)
-        for one in asked:
-            if isinstance(one, np.ndarray):
-                hashed.update(f"{one.shape}{one.dtype.str}".encode())
-                hashed.update(np.ascontiguousarray(one).data)
-            else:
-                hashed.update(repr(one).encode())
+        try:
+            for one in asked:
+                _tell(one, hashed.update)
+        except TypeError:
+            return None
         return hashed.digest()
 
-    def last(self, key: bytes) -> tuple[int, list[NDArray[Any]]]:
-        """How many batches are in the last record of a key, and its arrays; zero without one."""
-        places = self._places.get(key)
-        if not places:
-            return 0, []
-        return places[-1][0], _arrays(self._payload(places[-1]))
+    def all(self, key: bytes) -> Iterator[Any]:
+        """What the batches gave, from the first one on."""
+        for place in self._places.get(key, ()):
+            yield _value(_arrays(self._payload(place)))
 
-    def all(self, key: bytes) -> list[NDArray[Any]]:
-        """The arrays of the records of every batch, from the first one on."""
-        return [_arrays(self._payload(place))[0] for place in self._places.get(key, ())]
-
-    def note(
-        self, key: bytes, done: int, made: Callable[[], Sequence[Any]], *, is_due: bool = True
-    ) -> None:
-        """Append a record; with ``is_due=False`` only if the last one is some seconds old."""
-        if not is_due and time.monotonic() - self._written < self._every:
-            return
+    def note(self, key: bytes, value: Any) -> None:
+        """Append what one batch gave."""
+        if not isinstance(value, np.ndarray | SecondMoments | list):
+            return  # it is asked for anew
         payload = io.BytesIO()
-        for array in made():
+        for array in _flat(value):
             np.save(payload, np.asarray(array), allow_pickle=False)
-        self._append(key, done, payload.getvalue())
+        self._append(key, 0, payload.getvalue())
 
     def _append(self, key: bytes, done: int, payload: bytes) -> None:
         head = _HEAD.pack(_MAGIC, key, done, len(payload))
@@ -146,7 +136,6 @@ class Journal:
             ) from error
         self._places.setdefault(key, []).append((done, self._end + _HEAD.size, len(payload)))
         self._end += _HEAD.size + len(payload) + 4
-        self._written = time.monotonic()
 
     def close(self) -> None:
         """The fit has ended: the file goes."""
@@ -158,3 +147,45 @@ def _arrays(payload: bytes) -> list[NDArray[Any]]:
     while stream.tell() < len(payload):
         found.append(np.load(stream, allow_pickle=False))
     return found
+
+
+def _tell(one: Any, update: Callable[[Any], object]) -> None:
+    """Feed a hash with a value, or with a function and what it has closed over."""
+    if isinstance(one, np.ndarray) and one.dtype != object:
+        update(f"{one.shape}{one.dtype.str}".encode())
+        update(np.ascontiguousarray(one).data)
+    elif one is None or isinstance(one, str | bytes | int | float | slice):
+        update(f"{type(one).__name__} {one!r}".encode())
+    elif isinstance(one, tuple | list):
+        update(f"{len(one)} values".encode())
+        for each in one:
+            _tell(each, update)
+    elif isinstance(one, FunctionType):
+        update(f"{one.__module__} {one.__qualname__}".encode())
+        for cell in one.__closure__ or ():
+            _tell(cell.cell_contents, update)
+    else:
+        raise TypeError
+
+
+def _flat(value: Any) -> list[Any]:
+    """Arrays that tell a value: an array, sums of second moments, or moments of some folds."""
+    if isinstance(value, SecondMoments):
+        return [np.array([1]), *value]
+    if not isinstance(value, list):
+        return [np.array([0]), value]
+    present = [one is not None for one in value]
+    every = [getattr(one, each.name) for one in value if one for each in fields(Moments)]
+    return [np.array([2, *present]), *every]
+
+
+def _value(arrays: list[NDArray[Any]]) -> Any:
+    """The value that such arrays tell."""
+    (kind, *present), given = arrays[0].tolist(), iter(arrays[1:])
+    plain: Any = (one.item() if one.ndim == 0 else one for one in given)
+    if kind == 0:
+        return arrays[1]
+    if kind == 1:
+        return SecondMoments(*plain)
+    count = len(fields(Moments))
+    return [Moments(*islice(plain, count)) if one else None for one in present]

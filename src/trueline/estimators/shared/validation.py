@@ -108,7 +108,8 @@ def takes_batches(fit: Any) -> Any:
                 )
             more = named.pop("params", {})
             fitted = fit(**{**named, "X": X, "y": y, **more})
-            X.forget_passes()
+            if isinstance(X, Batches):
+                X.forget_passes()
             return fitted
         if is_dask(given[0] if given else named.get("y")):
             raise TypeError(
