@@ -135,4 +135,4 @@ def test_the_classifier_that_was_called_is_named(estimator, value):
     message = str(raised.value)
     assert "Input X contains" in message
     if np.isnan(value):
-        assert f"\n{type(estimator).__name__} does not accept missing values" in message
+        assert f"make_pipeline(TableFeatures(), {type(estimator).__name__}())" in message

@@ -4,7 +4,7 @@ In: Dask arrays and DataFrames, as fits and predictions are given them. Out: to 
 design (:class:`~trueline.cluster.rows.ClusterRows`), and predictions that are Dask collections.
 """
 
-from trueline.cluster.collections import is_dask, on_cluster
+from trueline.cluster.collections import on_cluster
 from trueline.cluster.lazy import blockwise
 
-__all__ = ["blockwise", "is_dask", "on_cluster"]
+__all__ = ["blockwise", "on_cluster"]

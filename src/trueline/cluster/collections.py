@@ -11,14 +11,8 @@ from sklearn.utils import assert_all_finite
 from trueline.cluster.rows import ClusterRows, Facts
 from trueline.cluster.running import Running, aligned
 from trueline.design import Design, as_design
+from trueline.design.storage import is_dask
 from trueline.errors import TableError, require
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; Dask is not imported for that."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(
-        X, "__dask_graph__"
-    )
 
 
 def on_cluster(X: Any, y: Any, sample_weight: Any) -> ClusterRows:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.cluster.collections import is_dask
+from trueline.design.storage import is_dask
 from trueline.errors import require
 from trueline.numerics.blas import one_strand
 

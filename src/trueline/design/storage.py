@@ -24,6 +24,13 @@ _SPARSE_SHARE, _SMALL = 0.25, 100_000
 _GLANCE = 64
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask is not imported for that."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(
+        X, "__dask_graph__"
+    )
+
+
 def as_design(X: Any) -> Design:
     """Wrap an array or a sparse matrix; a design is returned as it is.
 

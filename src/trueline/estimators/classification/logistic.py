@@ -30,6 +30,7 @@ from trueline.estimators.shared.classifier import (
 from trueline.estimators.shared.columns import ColumnRank, ConstantColumn, StartsAnywhere
 from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
+from trueline.estimators.shared.validation import wrappers
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -324,7 +325,7 @@ class LogisticRegression(
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for message, category in deprecations(self):
-            warnings.warn(message, category, stacklevel=4)
+            warnings.warn(message, category, stacklevel=3 + wrappers(type(self).fit))
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("penalty='elasticnet' needs l1_ratio, a number between 0 and 1.")
 

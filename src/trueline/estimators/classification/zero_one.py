@@ -28,6 +28,7 @@ from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
     validate_data,
+    wrappers,
 )
 from trueline.numerics.blas import single_threaded_blas
 from trueline.plan import Candidate, Plan
@@ -252,7 +253,7 @@ class ZeroOneHalfspace(TieRule, ClassifierMixin, LinearEstimator):
             f"best: its errors weigh {self.error_weight_:.6g}, and none has less than "
             f"{self.lower_bound_:.6g}. {hints.get(found.reason, '')}".rstrip(),
             ConvergenceWarning,
-            stacklevel=3 + hasattr(type(self).fit, "__wrapped__"),
+            stacklevel=3 + wrappers(type(self).fit),
         )
 
     # --- what is known afterwards ---------------------------------------------------------------

@@ -26,7 +26,12 @@ from trueline.design import as_design
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.shared.report import Explained
-from trueline.estimators.shared.validation import check_array, naming_columns, numeric_target
+from trueline.estimators.shared.validation import (
+    check_array,
+    naming_columns,
+    numeric_target,
+    wrappers,
+)
 from trueline.losses import Squared
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty
@@ -271,7 +276,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
             f"The search was interrupted after step {int(mask.sum())}; the features chosen so far "
             "are kept.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=3 + wrappers(type(self).fit),
         )
 
     # --- one step -------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from trueline.estimators.shared.parameters import (
     settings_of,
 )
 from trueline.estimators.shared.report import Certified, Explained
-from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
+from trueline.estimators.shared.validation import new_rows, row_weights, validate_data, wrappers
 from trueline.online.passes import Order, Record, seed_of
 from trueline.online.perceptron_forms import dual_pass
 from trueline.online.rules import perceptron
@@ -218,7 +218,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
                 f"{type(self).__name__} was stopped by max_iter={self.max_iter}; the last pass "
                 f"still made {record.updates_per_pass[-1]} updates. {self._advice(X, y)}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=3 + wrappers(type(self).fit),
             )
         return passes, record
 

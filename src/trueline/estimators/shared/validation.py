@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
-from trueline.cluster import is_dask, on_cluster
+from trueline.cluster import on_cluster
 from trueline.design import Design
 from trueline.design.stacked import StackedDesign
+from trueline.design.storage import is_dask
 from trueline.streams import Batches
 from trueline.wording import counted
 
 Array = NDArray[np.float64]
+
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100

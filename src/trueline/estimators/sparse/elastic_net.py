@@ -24,7 +24,7 @@ from trueline.estimators.shared.regressor import (
     LinearRegressorBase,
     elastic_freedom,
 )
-from trueline.estimators.shared.validation import takes_batches
+from trueline.estimators.shared.validation import takes_batches, wrappers
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
@@ -237,7 +237,7 @@ class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         if self.alpha == 0:
             warnings.warn(
                 "With alpha=0 this is least squares, for which LinearRegression is made.",
-                stacklevel=3,
+                stacklevel=2 + wrappers(type(self).fit),
             )
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
         self._solve_and_store(problem, X, y, sample_weight)

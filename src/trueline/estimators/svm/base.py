@@ -37,6 +37,7 @@ from trueline.estimators.shared.validation import (
     numeric_target,
     signed_row_weights,
     validate_data,
+    wrappers,
 )
 from trueline.estimators.svm.multipliers import (
     FoundMachine,
@@ -259,7 +260,7 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
             f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "
             f"{self.certificate_}. {remedy}.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=3 + wrappers(type(self).fit),
         )
 
     def _keep_support(self, X: Any, support: Index) -> None:

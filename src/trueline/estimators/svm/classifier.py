@@ -41,6 +41,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.classifier import TieRule, chosen_by_scores, encode_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
+from trueline.estimators.shared.validation import wrappers
 from trueline.estimators.svm.base import Host
 from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
 from trueline.numerics.blas import run_strands
@@ -339,7 +340,7 @@ class PairwiseClassifier(TieRule, ClassifierMixin, Host):
             f"in version 1.11. Use `CalibratedClassifierCV({name}(), ensemble=False)` instead of "
             f"`{name}(probability=True)`",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=4 + wrappers(type(self).fit),
         )
 
     # --- prediction -----------------------------------------------------------------------------
