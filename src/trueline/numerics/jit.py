@@ -287,7 +287,8 @@ class LazyKernel:
     @property
     def is_ready(self) -> bool:
         """Whether a call takes no interpreter and no compiler."""
-        return self._dispatcher is not None or self._code_is_at_hand()
+        is_wanted = self._compiler.mode == "always"
+        return is_wanted or self._dispatcher is not None or self._code_is_at_hand()
 
     def _code_is_at_hand(self) -> bool:
         """Whether machine code is on disk and costs no import of Numba, which takes 0.6 seconds."""
