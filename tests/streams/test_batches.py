@@ -536,3 +536,17 @@ def test_memory_stays_near_the_budget(tmp_path):
         part.assign(y=part["x0"] + 1).to_parquet(tmp_path / f"{k}.parquet", row_group_size=50_000)
     done = subprocess.run([sys.executable, "-c", _FIT, tmp_path], capture_output=True, check=True)
     assert float(done.stdout) < 16 + 100
+
+
+@pytest.mark.parametrize(
+    "model",
+    [trueline.BayesianLinearRegression(prior_mean=0.5), trueline.ChebyshevRegressor()],
+    ids=str,
+)
+def test_proofs_that_ask_for_single_rows_read_batches(folder, model):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    fitted = clone(model).fit(rows)
+    assert fitted.verify(rows)
+    assert fitted.verify(X, TABLE["y"])
+    fitted.coef_ = fitted.coef_ + 1e-3
+    assert not fitted.verify(rows)

@@ -212,6 +212,14 @@ class Rows:
         out[self.keep] = values
         return out
 
+    def some(self, index: Indices) -> Array:
+        """Some rows, dense."""
+        if not self._in_blocks:
+            return dense(self.X[index])
+        if self._power is not None or self.n != self.given:
+            raise Refused("rows in batches are neither scaled nor left out for this proof")
+        return dense(as_doubles(self.X.take(index).toarray(), "X"))
+
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Consecutive blocks of rows, sparse if they are."""
         if self._in_blocks:

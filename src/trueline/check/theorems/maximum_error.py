@@ -43,7 +43,7 @@ from trueline.check.arithmetic import (
     null_space,
 )
 from trueline.check.claims import UNITS, below, judged, read_about
-from trueline.check.rows import Rows, dense, residuals, scores
+from trueline.check.rows import Rows, residuals, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
 
@@ -71,7 +71,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         w, b, target = claim.coef[:, t], float(claim.intercept[t]), rows.y[:, t]
         least, most = _largest_error(rows, target, w, b)
         used, u = claim.rows[claim.dual[:, t] != 0], claim.dual[claim.dual[:, t] != 0, t]
-        table = dense(rows.X[used]), target[used], u, w, b, claim.fit_intercept
+        table = rows.some(used), target[used], u, w, b, claim.fit_intercept
         bound, close, radius = _in_doubles(*table, most) if len(u) else (0.0, 0.0, "")
         enough = claim.objective + claim.objective_rounding - claim.gap if rows.k == 1 else np.inf
         work = 0 if effort == "full" else len(u) * (rows.d + 1) ** 2
@@ -98,7 +98,7 @@ def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, flo
     near = np.flatnonzero(~(error + off < np.max(error - off, initial=0.0)))
     for start in range(0, len(near), 512):
         some = near[start : start + 512]
-        high, _, off = residuals(dense(rows.X[some]), y[some], w, b)
+        high, _, off = residuals(rows.some(some), y[some], w, b)
         high, off = np.abs(high), off + 2 * EPS * np.abs(high)
         least = max(least, float((high - off).max(initial=0.0)))
         most = max(most, float((high + off).max(initial=0.0)))

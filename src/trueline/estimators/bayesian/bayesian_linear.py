@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayesian.conjugate import NormalInverseGamma
+from trueline.design import Design
 from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
@@ -190,7 +191,7 @@ class BayesianLinearRegression(FittedFromMoments, LinearRegressorBase, LinearEst
         return (W if shift is None else W - shift[:, None]), b
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        rows = X if hasattr(X, "tocsr") else np.asarray(X)
+        rows = X if hasattr(X, "tocsr") or isinstance(X, Design) else np.asarray(X)
         target = self._shifted(rows, np.asarray(y, dtype=np.float64).reshape(-1, 1))
         return X, target, sample_weight
 
