@@ -532,7 +532,7 @@ def loss_of(loss: Any, k: int) -> Loss:
         Number of targets.
     """
     if not is_builtin(loss, "losses"):
-        if not hasattr(loss, "gradient"):
+        if not (hasattr(loss, "gradient") and hasattr(loss, "check_target")):
             raise Refused("the loss is none")
         return _Foreign(loss)
     given = parameters(loss)
