@@ -249,24 +249,29 @@ def _strengths(penalty, d, k):
         high = [[min(mpf(float(v)), o) for v, o in zip(*pair)] for pair in zip(ends[1], high)]
         return linear, curvature, low, high
     if name == "none":
-        alpha, ratio = np.zeros((d, k)), 0.0
+        alpha, ratio = np.zeros((d, k)), np.zeros((d, k))
     elif name in ("l1", "l2", "elastic_net"):
-        given = np.asarray(penalty["alpha"])
-        if given.dtype.kind not in "fiub":
-            raise Meaningless("a strength that is no number")
-        try:
-            alpha = np.broadcast_to(given.astype(float), (d, k))
-        except ValueError:
-            raise Meaningless("strengths of another shape") from None
         ratio = {"l1": 1.0, "l2": 0.0}.get(name, penalty.get("l1_ratio"))
+        alpha, ratio = (_of_each(value, d, k) for value in (penalty["alpha"], ratio))
     else:
         raise Meaningless(f"the penalty {name!r}")
-    r = number(np.asarray(ratio).ravel()[0] if np.size(ratio) == 1 else ratio)
-    if not (np.isfinite(alpha).all() and (alpha >= 0).all() and 0 <= r <= 1):
+    if not ((alpha >= 0).all() and (ratio >= 0).all() and (ratio <= 1).all()):
         raise Meaningless("a negative strength")
-    linear = [[mpf(float(v)) * r for v in row] for row in alpha]
-    curvature = [[mpf(float(v)) * (1 - r) for v in row] for row in alpha]
+    rows = [list(zip(*pair)) for pair in zip(alpha, ratio)]
+    linear = [[mpf(float(v)) * mpf(float(r)) for v, r in row] for row in rows]
+    curvature = [[mpf(float(v)) * (1 - mpf(float(r))) for v, r in row] for row in rows]
     return linear, curvature, low, high
+
+
+def _of_each(value, d, k):
+    """A strength, or a share of one, for each coefficient."""
+    given = np.asarray(value)
+    if given.dtype.kind not in "fiub" or not np.isfinite(given.astype(float)).all():
+        raise Meaningless("a strength that is no number")
+    try:
+        return np.broadcast_to(given.astype(float), (d, k))
+    except ValueError:
+        raise Meaningless("strengths of another shape") from None
 
 
 def _blocks(penalty, d, k):
