@@ -110,7 +110,7 @@ class _Targets:
             steps, gap, gamma = minimise(ramps, v, z, u, gamma, _GOAL * size)
             self.steps[number] += steps
             size = float(s @ loss.value(y, z) + 0.5 * (a * v) @ v)
-            if gap <= _GOAL * size:
+            if gap <= _CLOSE * size:
                 break
         u /= s
         self.on_kinks[number] = np.flatnonzero(((share > 0) & (share < 1)).any(axis=0))

@@ -41,7 +41,7 @@ FIRST_RAMP, _SHORTER = 3.0, 0.3
 # Newton's steps of a round end where the second sum of the gap is this share of the first.
 _ENOUGH = 0.3
 # Rounds, steps of each, and rounds that do not halve the gap: rounding.
-_MOST_ROUNDS, _MOST_STEPS, _IDLE = 40, 30, 4
+_MOST_ROUNDS, _MOST_STEPS, _IDLE = 40, 30, 2
 # The last rounds, of one step each: how much shorter their ramps are, and how many there are.
 _SHORTEST, _LAST_ROUNDS = 0.01, 2
 # A step is good that leaves this share of the slope.
@@ -251,7 +251,7 @@ def minimise(
     H, g, step = np.empty((q, q + 3)), np.empty(q), np.empty(q)
     h, dz, room, curvatures = np.empty(n), np.empty(n), np.empty(q * n), np.empty(n)
     parts = np.empty(ramps.share.shape)
-    steps, gap, best, idle = 0, np.inf, np.inf, 0
+    steps, gap, best, idle, number = 0, np.inf, np.inf, 0, 0
     enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
         _scores(ramps.A, v, z)
@@ -280,7 +280,9 @@ def minimise(
             steps += 1
         idle = 0 if gap <= 0.5 * best else idle + 1
         best = min(best, gap)
-        if last == 0 or idle > _IDLE:
+        # Where steps do not bring the second sum down, rounding has the last word.
+        is_stuck = most > 1 and number == most and left > enough * excess
+        if last == 0 or idle > _IDLE or is_stuck:
             break
         _move_centres(ramps, parts)
         if gap > goal and last < 0:
