@@ -10,12 +10,15 @@ from trueline import (
     ElasticNet,
     Lasso,
     LinearRegression,
+    LinearRegressor,
     LogisticRegression,
     PoissonRegressor,
     QuantileRegressor,
     Ridge,
     RidgeClassifier,
 )
+from trueline.losses import SquaredEpsilonInsensitive
+from trueline.penalties import L1
 
 
 def test_absolute_values_alone_may_hold_coefficients_better_than_squares():
@@ -112,3 +115,18 @@ def test_sparse_rows_stay_sparse_in_the_check_of_squared_losses(model, monkeypat
     monkeypatch.setattr(sp.csr_array, "toarray", made_dense)
     monkeypatch.setattr(sp.csr_matrix, "toarray", made_dense)
     assert fitted.verify(X, y)
+
+
+def test_multipliers_of_one_side_alone_are_a_proof():
+    """Of the first target every row but one is within epsilon, and that one by next to nothing."""
+    x = [-0.6608113386093067, 0.09103668016665674, 1.8278194890440818, -1.201723063970077]
+    x = np.array([*x, 0.4056375602494543, 0.0, 0.4595958855750977, 0.0, -0.17547161798270555])
+    near = [1.0233129306420348, 0.7467975426714613, 0.47780107741277983, 0.4431559470039574]
+    near = [*near, 0.6923906592330565, 0.6948167554387825, 0.5649566974724849]
+    far = [1.0327335991298714, 0.823306359840714, -0.993459348266599, 1.9528965519205939]
+    far = [*far, 0.6374592422659777, 0.8744648799971291, 0.193257950017662]
+    y = np.array([[*near, 0.7447999319450721, 0.9130068562612674]])
+    y = np.vstack([y, [*far, 0.6795411954647395, 1.0986789320332058]]).T
+    X = np.column_stack([x, x])
+    loss, penalty = SquaredEpsilonInsensitive(0.34211123840759167), L1(0.008081945568470831)
+    assert LinearRegressor(loss, penalty).fit(X, y).verify(X, y)

@@ -300,14 +300,15 @@ class _Bound:
             sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
             side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
             own = np.arange(len(cost)) == t
-            moved, most = np.abs(self.u) * own, 0.5
+            moved, most = np.abs(self.u) * own, 1.0 if self.claim.fields.order is None else 0.5
             if total == 0:
                 continue
             if side == 0:  # the other targets and the order are made lighter, by rounding alone
                 side, most = abs(float(self.push[:, t].sum())), 1e-12
                 moved = np.abs(self.u) * ~own + np.abs(self.push) / self.s
             share = abs(total) * (1 + 8 * EPS) / (side * (1 - 1e-9)) if side > 0 else np.inf
-            if not share < most:
+            share = min(share, 1.0) if most == 1.0 else share  # nothing is left of a side alone
+            if not share <= most:
                 return np.full(len(cost), np.inf)
             self.error += share * moved
             cost[t] = share * self.losses[t]
