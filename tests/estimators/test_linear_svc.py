@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC as Liblinear
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import LinearSVC, load, save
+from trueline.errors import PairingError
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -397,3 +398,11 @@ def test_hard_margins_of_offsets_copies_and_single_precision_verify(seed):
         return
     assert model.verify(X, signs, weights)
     assert model.certificate_.gap <= 1e-6 * model.certificate_.objective
+
+
+def test_the_method_of_multipliers_refuses_a_free_intercept():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    model = LinearSVC(loss="hinge", intercept_scaling=None, solver="multipliers")
+    with pytest.raises(PairingError, match="needs every coefficient penalised"):
+        model.fit(X, X[:, 0] > 0.5)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_dual
 from trueline.design import DenseDesign
+from trueline.errors import PairingError
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.numerics.jit import is_ready
 from trueline.problem import Problem
@@ -31,6 +32,7 @@ _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
 _INTERPRETED = 1.3e-4
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
+_FREE = "needs every coefficient penalised, the intercept too"
 # The gap, relative to the objective, beyond which rounds go on only while they help; of an answer.
 _GOAL, _CLOSE = 1e-13, 1e-9
 
@@ -50,7 +52,7 @@ class Multipliers(Solver):
         if facts.is_sparse:
             return "needs dense rows"
         if facts.fit_intercept or facts.unpenalised:
-            return "needs every coefficient penalised, the intercept too"
+            return _FREE
         if facts.d > _MOST_COLUMNS or facts.n * facts.d > _MOST_NUMBERS:
             return "is for few columns of few rows"
         return None
@@ -64,6 +66,9 @@ class Multipliers(Solver):
         return Cost(flops, 2.0 * facts.k * _STEPS, 24.0 * n * d, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if problem.fit_intercept or not np.all(problem.penalty.curvature):
+            # Asked for by name: without the intercept it would be another problem.
+            raise PairingError(f"solver='{self.name}' {_FREE}; solver='auto' picks another one.")
         require_ordinary(problem)
         rows = np.ascontiguousarray(problem.design.toarray().T, dtype=np.float64)
         targets = list(range(problem.n_targets))
