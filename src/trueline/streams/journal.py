@@ -5,7 +5,7 @@ batch gave is appended to a file, under a hash of what was asked for; asked agai
 there, and only the batches that are missing are read. The answer is that of a fit that was never
 ended, to the last bit.
 
-A record is ``magic, hash, batches done, length, payload, CRC-32``. Records are appended and never
+A record is ``magic, hash, length, payload, CRC-32``. Records are appended and never
 changed: one that is cut short, or damaged, ends the journal, and what follows it is dropped.
 """
 
@@ -30,7 +30,7 @@ from trueline.design.base import SecondMoments
 from trueline.errors import TableError
 from trueline.moments import Moments
 
-_HEAD = struct.Struct("<4s8sIQ")
+_HEAD = struct.Struct("<4s8sQ")
 _MAGIC = b"TLJ1"
 _ABOUT = b"\0" * 8
 
@@ -58,7 +58,7 @@ class Journal:
 
     def __init__(self, path: str | Path, about: bytes) -> None:
         self.path = Path(path)
-        self._places: dict[bytes, list[tuple[int, int, int]]] = {}
+        self._places: dict[bytes, list[tuple[int, int]]] = {}
         try:
             self.path.touch()
             with self._open() as file:
@@ -69,7 +69,7 @@ class Journal:
         if known is None:
             if self.path.stat().st_size and self._end == 0:
                 raise TableError(f"{path} is no checkpoint: name another file, or delete it.")
-            self._append(_ABOUT, 0, about)
+            self._append(_ABOUT, about)
         elif self._payload(known[0]) != about:
             raise TableError(
                 f"The checkpoint {path} was written for other rows, or these have changed: delete "
@@ -83,20 +83,20 @@ class Journal:
         """Find all records; where the last whole one ends."""
         end = 0
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
-            magic, key, done, length = _HEAD.unpack(head)
+            magic, key, length = _HEAD.unpack(head)
             if magic != _MAGIC:
                 break
             rest = file.read(length + 4)
             if len(rest) < length + 4 or crc32(head + rest[:-4]).to_bytes(4, "little") != rest[-4:]:
                 break
-            self._places.setdefault(key, []).append((done, end + _HEAD.size, length))
+            self._places.setdefault(key, []).append((end + _HEAD.size, length))
             end += _HEAD.size + length + 4
         return end
 
-    def _payload(self, place: tuple[int, int, int]) -> bytes:
+    def _payload(self, place: tuple[int, int]) -> bytes:
         with self._open() as file:
-            file.seek(place[1])
-            return file.read(place[2])
+            file.seek(place[0])
+            return file.read(place[1])
 
     def key(self, *asked: Any) -> bytes | None:
         """A hash of what is asked for; None if something in it has no name in another process."""
@@ -120,10 +120,10 @@ class Journal:
         payload = io.BytesIO()
         for array in _flat(value):
             np.save(payload, np.asarray(array), allow_pickle=False)
-        self._append(key, 0, payload.getvalue())
+        self._append(key, payload.getvalue())
 
-    def _append(self, key: bytes, done: int, payload: bytes) -> None:
-        head = _HEAD.pack(_MAGIC, key, done, len(payload))
+    def _append(self, key: bytes, payload: bytes) -> None:
+        head = _HEAD.pack(_MAGIC, key, len(payload))
         try:
             with self._open() as file:
                 file.seek(self._end)
@@ -134,7 +134,7 @@ class Journal:
                 f"The checkpoint {self.path} cannot be written ({error.strerror}). Nothing is "
                 "lost: all passes before are in it. Make room, and run the same lines again."
             ) from error
-        self._places.setdefault(key, []).append((done, self._end + _HEAD.size, len(payload)))
+        self._places.setdefault(key, []).append((self._end + _HEAD.size, len(payload)))
         self._end += _HEAD.size + len(payload) + 4
 
     def close(self) -> None:
