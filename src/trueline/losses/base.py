@@ -212,13 +212,12 @@ class Loss(ABC):
         return f"sum_i {'s_i ' if is_weighted else ''}[{self.formula}]"
 
     @property
-    @abstractmethod
     def curvature_bound(self) -> float:
         """The smallest L with l'' <= L everywhere (``inf`` if there is none)."""
+        return np.inf
 
-    @abstractmethod
-    def check_target(self, y: Array) -> None:
-        """Raise ``ValueError`` if the loss is not defined for this target."""
+    def check_target(self, y: Array) -> None:  # noqa: B027
+        """Raise ``ValueError`` if the loss is not defined for this target; most take any."""
 
     @abstractmethod
     def value(self, y: Array, z: Array) -> Array:
@@ -228,9 +227,9 @@ class Loss(ABC):
     def gradient(self, y: Array, z: Array) -> Array:
         """l'(z), elementwise; at a kink, one subgradient."""
 
-    @abstractmethod
     def curvature(self, y: Array, z: Array) -> Array:
-        """l''(z), elementwise; at a kink, one of the two limits."""
+        """l''(z), elementwise; at a kink, one of the two limits. Zero for straight lines."""
+        return np.zeros_like(z - y)
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
         """l'(z) and l''(z), elementwise; losses whose terms serve both form them once."""
@@ -287,9 +286,9 @@ class Loss(ABC):
         """The scores that are best for all rows together; None where no formula tells."""
         return None
 
-    @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array:
-        """l*(u), elementwise; ``inf`` outside the dual domain."""
+        """l*(u), elementwise; ``inf`` outside the dual domain. None where l is not convex."""
+        raise NotImplementedError(f"the {self.name} loss is not convex: it has no dual.")
 
     def conjugate_magnitude(self, y: Array, u: Array) -> Array:
         """The size of the terms of which l*(u) is made: they round relative to it.
@@ -298,6 +297,25 @@ class Loss(ABC):
         """
         return np.abs(self.conjugate(y, u)) + 2 * np.abs(u * y)
 
-    @abstractmethod
     def project_dual(self, y: Array, u: Array) -> Array:
         """The point of the domain of l* nearest to u, elementwise."""
+        return np.clip(u, *self.dual_box[2:])
+
+
+def labels_are_signs(loss: Loss, y: Array) -> None:
+    """``check_target`` of losses of two classes: labels are -1 and +1."""
+    wrong = y[np.abs(y) != 1]
+    if len(wrong):
+        raise ValueError(
+            f"The {loss.name.replace('_', ' ')} loss is about labels -1 and +1; "
+            f"y holds {np.unique(wrong)[:3].tolist()}."
+        )
+
+
+def rows_are_one_hot(loss: Loss, y: Array) -> None:
+    """``check_target`` of losses of several classes: rows are one-hot."""
+    if not (((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()):
+        raise ValueError(
+            f"Targets of the {loss.name.replace('_', ' ')} loss are one-hot: one 1 in every row, "
+            "else 0."
+        )

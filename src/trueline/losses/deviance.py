@@ -122,10 +122,6 @@ class LogDeviance(Loss):
     def score_limit(self) -> float:
         return 80.0
 
-    @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
     def target_size(self, y: Array) -> Array:
         # Derivatives round relative to their two terms, as if the score were off by a few units.
         return np.abs(np.log(np.where(y > 0, y, 1.0))) + 2.0
@@ -382,10 +378,6 @@ class LocalDeviance(Loss):
     def noise_model(self) -> Noise | None:  # type: ignore[override]
         return {0.0: NORMAL, 3.0: INVERSE_GAUSSIAN}.get(float(self.power))
 
-    @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
     def check_target(self, y: Array) -> None:
         """Powers from 2 on are about positive targets, from 1 on about those not negative."""
         least = float(np.min(y, initial=np.inf))
@@ -467,9 +459,3 @@ class LocalDeviance(Loss):
             return np.asarray(mean)
         size = weights @ np.abs(y) / weights.sum()
         return np.log(np.where(mean > 0, mean, np.where(size > 0, 0.1 * size, 1.0)))
-
-    def conjugate(self, y: Array, u: Array) -> Array:
-        raise NotImplementedError("this deviance is not convex: its conjugate gives no bounds.")
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        raise NotImplementedError("this deviance is not convex: it has no dual.")

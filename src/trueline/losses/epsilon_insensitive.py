@@ -32,9 +32,6 @@ class _Insensitive(Loss):
     def kinks(self) -> tuple[float, ...]:
         return (-self.epsilon, self.epsilon) if self.epsilon > 0 else (0.0,)
 
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
-
     def _excess(self, y: Array, z: Array) -> Array:
         """By how much z is outside of [y - epsilon, y + epsilon], with its sign."""
         residual = z - y
@@ -73,10 +70,6 @@ class EpsilonInsensitive(_Insensitive):
         return (1.0, 1.0) if self.epsilon > 0 else (2.0,)
 
     @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
-    @property
     def slope_bound(self) -> float:
         return 1.0
 
@@ -90,14 +83,8 @@ class EpsilonInsensitive(_Insensitive):
     def gradient(self, y: Array, z: Array) -> Array:
         return np.sign(self._excess(y, z))
 
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
-
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= 1.0, u * y + self.epsilon * np.abs(u), np.inf)
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return np.clip(u, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -149,6 +136,3 @@ class SquaredEpsilonInsensitive(_Insensitive):
     def conjugate(self, y: Array, u: Array) -> Array:
         # One product: two of them could be infinite with opposite signs.
         return u * (y + self.epsilon * np.sign(u) + 0.25 * u)
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return u

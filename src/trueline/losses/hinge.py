@@ -46,7 +46,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from trueline.losses.base import Array, Loss
+from trueline.losses.base import Array, Loss, labels_are_signs, rows_are_one_hot
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class _HingeLike(Loss):
     """What both have in common: labels, where the loss has its kink, and what the classes weigh."""
 
     positive: float | tuple[float, ...] = 1.0
+
+    check_target = labels_are_signs
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.positive).all() and (np.array(self.positive) > 0).all()):
@@ -67,14 +69,6 @@ class _HingeLike(Loss):
         if not isinstance(self.positive, tuple):
             return self
         return replace(self, positive=self.positive[number])
-
-    def check_target(self, y: Array) -> None:
-        """Labels are -1 and +1."""
-        if not (np.abs(y) == 1).all():
-            raise ValueError(
-                f"The {self.name.replace('_', ' ')} loss is about labels -1 and +1; "
-                f"y holds {np.unique(y[np.abs(y) != 1])[:3].tolist()}."
-            )
 
     @property
     def _most(self) -> float:
@@ -149,10 +143,6 @@ class Hinge(_HingeLike):
         return 0.0, 0.0, -1.0, 1.0
 
     @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
-    @property
     def slope_bound(self) -> float:
         return self._most
 
@@ -161,9 +151,6 @@ class Hinge(_HingeLike):
 
     def gradient(self, y: Array, z: Array) -> Array:
         return np.where(y * z < 1.0, -y, 0.0) * self._factor(y)
-
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
 
     def constant(self, y: Array, weights: Array) -> Array:
         below, above = self._shares(y, weights)
@@ -255,25 +242,16 @@ class HardMargin(Loss):
     formula: ClassVar[str] = "0 if y_i z_i >= 1, else infinity"
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    def curvature_bound(self) -> float:
-        return np.inf
+    check_target = labels_are_signs
 
     @property
     def least_at_mistake(self) -> float:
         return np.inf
 
-    def check_target(self, y: Array) -> None:
-        if not (np.abs(y) == 1).all():
-            raise ValueError("The hard margin is about labels -1 and +1.")
-
     def value(self, y: Array, z: Array) -> Array:
         return np.where(y * z >= 1.0, 0.0, np.inf)
 
     def gradient(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
-
-    def curvature(self, y: Array, z: Array) -> Array:
         return np.zeros_like(z - y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
@@ -304,9 +282,7 @@ class CrammerSinger(Loss):
     formula: ClassVar[str] = "max_k (z_ik + [k is not y_i]) - z_i,y_i"
     capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "coupled", "dual_classes"})
 
-    @property
-    def curvature_bound(self) -> float:
-        return np.inf
+    check_target = rows_are_one_hot
 
     @property
     def least_at_mistake(self) -> float:
@@ -315,14 +291,6 @@ class CrammerSinger(Loss):
     @property
     def slope_bound(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        """Rows are one-hot."""
-        one_hot = ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
-        if not one_hot:
-            raise ValueError(
-                "Targets of the multiclass hinge are one-hot: one 1 in every row, else 0."
-            )
 
     def value(self, y: Array, z: Array) -> Array:
         own = (y * z).sum(axis=1, keepdims=True)
@@ -334,9 +302,6 @@ class CrammerSinger(Loss):
         short = np.where(y != 0, 0.0, z + 1.0 - own)
         worst = np.eye(z.shape[1])[short.argmax(axis=1)]
         return np.where(short.max(axis=1, keepdims=True) > 0, worst - y, 0.0)
-
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         inside = (u.sum(axis=1) == 0) & ((u + y) >= 0).all(axis=1) & ((u + y) <= 1).all(axis=1)
@@ -368,29 +333,14 @@ class ZeroOne(Loss):
     formula: ClassVar[str] = "1 if y z <= 0"
     capabilities: ClassVar[frozenset[str]] = frozenset({"nonconvex"})
 
-    @property
-    def curvature_bound(self) -> float:
-        return np.inf
+    check_target = labels_are_signs
 
     @property
     def least_at_mistake(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        if not np.isin(y, (-1.0, 1.0)).all():
-            raise ValueError("The 0-1 loss is for targets -1 and +1.")
 
     def value(self, y: Array, z: Array) -> Array:
         return np.asarray(y * z <= 0, dtype=np.float64)
 
     def gradient(self, y: Array, z: Array) -> Array:
         return np.zeros_like(z - y)
-
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
-
-    def conjugate(self, y: Array, u: Array) -> Array:
-        raise NotImplementedError("the 0-1 loss is not convex: its conjugate gives no bounds.")
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        raise NotImplementedError("the 0-1 loss is not convex: it has no dual.")

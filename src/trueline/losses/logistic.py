@@ -41,7 +41,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from trueline.losses.base import Array, Loss
+from trueline.losses.base import Array, Loss, labels_are_signs, rows_are_one_hot
 from trueline.losses.noise import BERNOULLI, CATEGORICAL, Noise
 from trueline.numerics.jit import kernel
 
@@ -74,6 +74,8 @@ class Logistic(Loss):
         }
     )
 
+    check_target = labels_are_signs
+
     @property
     def compiled(self) -> int:
         return 1
@@ -89,14 +91,6 @@ class Logistic(Loss):
     @property
     def slope_bound(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        """Labels are -1 and +1."""
-        if not (np.abs(y) == 1).all():
-            raise ValueError(
-                "The logistic loss is about labels -1 and +1; "
-                f"y holds {np.unique(y[np.abs(y) != 1])[:3].tolist()}."
-            )
 
     def value(self, y: Array, z: Array) -> Array:
         margin = y * z
@@ -159,6 +153,8 @@ class Softmax(Loss):
         {"smooth", "coupled", "hessian", "multinomial", "margins", "self_concordant"}
     )
 
+    check_target = rows_are_one_hot
+
     @property
     def curvature_bound(self) -> float:
         return 0.5
@@ -170,12 +166,6 @@ class Softmax(Loss):
     @property
     def slope_bound(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        """Rows are one-hot."""
-        one_hot = ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
-        if not one_hot:
-            raise ValueError("Targets of the softmax loss are one-hot: one 1 in every row, else 0.")
 
     def value(self, y: Array, z: Array) -> Array:
         # Taken from the largest score down, logarithms are at least zero: nothing cancels.

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueline.losses.base import Array, Loss
+from trueline.losses.base import Array, Loss, labels_are_signs
 
 
 @dataclass(frozen=True)
@@ -38,31 +38,21 @@ class PerceptronLoss(Loss):
     formula: ClassVar[str] = "max(0, -y_i z_i)"
     capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "margins"})
 
+    check_target = labels_are_signs
+
     @property
     def kinks(self) -> tuple[float, ...]:
         return (-1.0, 1.0)  # z = 0, for both labels
 
     @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
-    @property
     def slope_bound(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        """Labels are -1 and +1."""
-        if not (np.abs(y) == 1).all():
-            raise ValueError("The perceptron loss is about labels -1 and +1.")
 
     def value(self, y: Array, z: Array) -> Array:
         return np.maximum(0.0, -y * z)
 
     def gradient(self, y: Array, z: Array) -> Array:
         return np.where(y * z <= 0.0, -y, 0.0)
-
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
 
     def least_margin(self, level: float) -> float:
         return -level

@@ -49,10 +49,6 @@ class _OneKink(Loss):
         return (0.0,)
 
     @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
-    @property
     def slope_bound(self) -> float:
         left, right = self.slopes
         return float(np.maximum(-left, right).max())
@@ -60,9 +56,6 @@ class _OneKink(Loss):
     @property
     def dual_box(self) -> tuple[float, float, float, float]:
         return 0.0, 0.0, *self.slopes
-
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
 
     def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
         left, right = self.slopes
@@ -79,18 +72,12 @@ class _OneKink(Loss):
         out[z == y] = 0.0
         return out.astype(np.result_type(y, z), copy=False)
 
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
-
     def conjugate(self, y: Array, u: Array) -> Array:
         left, right = self.slopes
         return np.where((u >= left) & (u <= right), u * y, np.inf)
 
     def conjugate_magnitude(self, y: Array, u: Array) -> Array:
         return 3 * np.abs(u * y)  # in the domain; elsewhere the conjugate is infinite
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return np.clip(u, *self.slopes)
 
 
 @dataclass(frozen=True)
@@ -210,24 +197,14 @@ class MaximumError(Loss):
         return (0.0,)
 
     @property
-    def curvature_bound(self) -> float:
-        return np.inf
-
-    @property
     def slope_bound(self) -> float:
         return 1.0
-
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
 
     def value(self, y: Array, z: Array) -> Array:
         return np.abs(z - y)
 
     def gradient(self, y: Array, z: Array) -> Array:
         return np.sign(z - y)
-
-    def curvature(self, y: Array, z: Array) -> Array:
-        return np.zeros_like(z - y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= 1, u * y, np.inf)

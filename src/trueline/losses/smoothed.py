@@ -167,9 +167,6 @@ class LogSumExp(Loss):
     def slope_bound(self) -> float:
         return 1.0
 
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
-
     def value(self, y: Array, z: Array) -> Array:
         size = np.abs(z - y)
         return size + self.mu * np.log1p(np.exp(-2.0 * size / self.mu))

@@ -56,9 +56,6 @@ class Squared(Loss):
     def dual_box(self) -> tuple[float, float, float, float]:
         return 0.0, 1.0, -np.inf, np.inf
 
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
-
     def value(self, y: Array, z: Array) -> Array:
         return 0.5 * (z - y) ** 2
 
@@ -76,9 +73,6 @@ class Squared(Loss):
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return u * (0.5 * u + y)  # the square alone could overflow
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return u
 
 
 @dataclass(frozen=True)
@@ -126,9 +120,6 @@ class Huber(Loss):
     def dual_box(self) -> tuple[float, float, float, float]:
         return 0.0, 1.0, -self.delta, self.delta
 
-    def check_target(self, y: Array) -> None:
-        """Every finite target is allowed."""
-
     def value(self, y: Array, z: Array) -> Array:
         size = np.abs(z - y)
         near = np.minimum(size, self.delta)
@@ -153,6 +144,3 @@ class Huber(Loss):
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return np.clip(u, -self.delta, self.delta)
