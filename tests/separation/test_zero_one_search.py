@@ -9,16 +9,12 @@ from fewest_errors import fewest_errors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trueline.separation.lifting import integer_rows
 from trueline.separation.zero_one import local_search, state
 from trueline.separation.zero_one.branch_and_bound import by_highs, search
 from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.enumeration import enumerate_circles
-from trueline.separation.zero_one.exact import (
-    exact_search,
-    integer_rows,
-    is_conflict,
-    separate,
-)
+from trueline.separation.zero_one.exact import as_rows, exact_search, is_conflict, separate
 from trueline.separation.zero_one.local_search import improve
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import pack_root
@@ -84,7 +80,7 @@ def test_exact_search_agrees_with_brute_force(problem):
     X, y, s, fit_intercept = problem
     rows = signed_integers(X, y, fit_intercept)
     best = fewest_errors(rows, [int(x) for x in s])
-    assert exact_search(rows, s.tolist())[0] == best
+    assert exact_search(np.array(rows, float), s.tolist())[0] == best
 
 
 @settings(max_examples=100, deadline=None)
@@ -167,7 +163,7 @@ def test_a_cell_too_thin_for_doubles_is_not_claimed_to_be_found():
         [[0.098, 6.1], [0.101, -2.9], [0.1, -5.9], [0.097, 6.1], [0.1, -8.9], [0.103, -8.9]]
     )
     y, s = np.array([1.0, -1, 1, 1, 1, 1]), np.array([2.0, 1, 3, 2, 1, 1])
-    rows = integer_rows(np.column_stack([X, np.ones(6)]) * y[:, None])
+    rows = integer_rows(np.column_stack([X, np.ones(6)]) * y[:, None])[0].astype(object).tolist()
     best = fewest_errors(rows, [int(x) for x in s])
     task = state(X, y, s, True)
     found = search(task, local_search(task.A, task.s)[1])
@@ -176,7 +172,7 @@ def test_a_cell_too_thin_for_doubles_is_not_claimed_to_be_found():
 
 
 def test_too_many_rows_for_fractions_leave_a_gap():
-    assert exact_search([[1, i] for i in range(301)], [1.0] * 301) is None
+    assert exact_search(np.ones((301, 2)), [1.0] * 301) is None
 
 
 def test_time_limit_leaves_an_honest_bound():
@@ -228,14 +224,15 @@ def test_conflicts_of_a_packing_are_conflicts_and_disjoint():
     packing = pack_root(task, local_search(task.A, task.s)[1])
     assert len(np.unique(packing.members)) == len(packing.members)
     for members in np.split(packing.members, packing.ends[:-1]):
-        rows = integer_rows(task.A[members])
+        rows = task.A[members]
         assert is_conflict(rows)
         # None of them can be spared.
-        assert all(not is_conflict(rows[:q] + rows[q + 1 :]) for q in range(len(rows)))
+        assert all(not is_conflict(np.delete(rows, q, axis=0)) for q in range(len(rows)))
 
 
 def test_separating_rows_in_fractions():
-    v, conflict = separate([[1, 2], [2, 1]], [0, 1])
+    v, conflict = separate(as_rows(np.array([[1.0, 2.0], [2.0, 1.0]])), [0, 1])
     assert conflict == []
     assert v[0] + 2 * v[1] > 0 < 2 * v[0] + v[1]
-    assert sorted(separate([[1, 0], [0, 1], [-1, -1]], [0, 1, 2])[1]) == [0, 1, 2]
+    rows = as_rows(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]))
+    assert sorted(separate(rows, [0, 1, 2])[1]) == [0, 1, 2]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from trueline.separation.zero_one.conflicts import Packed, arrange, evaluate, pack
 from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
-from trueline.separation.zero_one.exact import exact_search, integer_rows
+from trueline.separation.zero_one.exact import exact_search
 from trueline.separation.zero_one.local_search import improve
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
@@ -270,7 +270,7 @@ def _in_fractions(
     """Where doubles cannot tell whether rows conflict: the whole search without rounding."""
     reason, found = "precision", None
     try:
-        found = exact_search(integer_rows(task.A), task.s.tolist(), deadline)
+        found = exact_search(task.A, task.s.tolist(), deadline)
     except KeyboardInterrupt:
         reason = "interrupted"
     v, value = state.v, state.value

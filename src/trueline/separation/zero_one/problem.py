@@ -14,10 +14,16 @@ stays. Rows of zeros, which occur only without intercept, are always errors.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trueline.separation.lifting import (
+    MOST_EQUATIONS,
+    exact_products,
+    integer_rows,
+    solve_integers,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -187,24 +193,16 @@ def _independent_columns(A: Array) -> Indices:
 
 def _are_combinations(A: Array, kept: Indices, others: Indices, rows: Indices) -> bool:
     """Whether the other columns are combinations of those kept, exactly and in every row."""
-    everything = [[Fraction(x) for x in row] for row in A.tolist()]
-    # Gauss-Jordan on the few rows, with the other columns on the right-hand side.
-    table = [[everything[r][c] for c in (*kept, *others)] for r in rows]
-    size = len(kept)
-    for c in range(size):
-        pivot = next((r for r in range(c, size) if table[r][c] != 0), None)
-        if pivot is None:
+    if len(kept) > MOST_EQUATIONS:
+        return False
+    N = integer_rows(A)[0]
+    for column in others:
+        solved = solve_integers(N[np.ix_(rows, kept)], N[rows, column].astype(object))
+        if solved is None:
             return False
-        table[c], table[pivot] = table[pivot], table[c]
-        table[c] = [x / table[c][c] for x in table[c]]
-        for r in range(size):
-            if r != c and table[r][c] != 0:
-                factor = table[r][c]
-                table[r] = [x - factor * p for x, p in zip(table[r], table[c])]
-    for row in everything:
-        for q, other in enumerate(others):
-            if sum(row[c] * table[j][size + q] for j, c in enumerate(kept)) != row[other]:
-                return False
+        x, q = solved
+        if (exact_products(N[:, kept], x) != q * N[:, column].astype(object)).any():
+            return False
     return True
 
 

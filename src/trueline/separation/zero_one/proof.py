@@ -16,7 +16,7 @@ from trueline.certificates.base import Certificate
 from trueline.losses import ZeroOne
 from trueline.penalties import NoPenalty
 from trueline.separation.zero_one.conflicts import arrange, evaluate, pack
-from trueline.separation.zero_one.exact import integer_rows, is_conflict
+from trueline.separation.zero_one.exact import is_conflict
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.simplex import FEASIBLE, Basis
 
@@ -124,7 +124,7 @@ class Claims:
     def decide(self) -> None:
         """Decide the claims that are new, in exact arithmetic."""
         for rows in self.floors.keys() - self.right - self.wrong:
-            is_right = is_conflict(integer_rows(self.task.A[sorted(rows)]))
+            is_right = is_conflict(self.task.A[sorted(rows)])
             (self.right if is_right else self.wrong).add(rows)
 
     def floor(self) -> float:
