@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exact import fractions, moments
-from trueline.best_subset import best_subsets, state
 from trueline.best_subset import node as node_module
 from trueline.best_subset.relaxation import proven_bound
-from trueline.best_subset.statement import allowance, least_of_all, lowered
+from trueline.best_subset.search import best_subsets
+from trueline.best_subset.statement import allowance, least_of_all, lowered, state
 from trueline.design import as_design
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty

@@ -83,7 +83,7 @@ def lasso_cv(data: Data, tol: float) -> Answer:
 
 def forward(data: Data, _: None) -> Chosen:
     """The columns in the order of their entry."""
-    from trueline.selection.stepwise import forward_selection
+    from trueline.selection.stepwise.forward import forward_selection
 
     return Chosen(forward_selection(data.X, data.y, data.choose).columns)
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from trueline.best_subset import best_subsets, state
 from trueline.best_subset import node as node_module
 from trueline.best_subset.relaxation import bound_at, climb, sum_of_largest, uniform_diagonal
+from trueline.best_subset.search import best_subsets
+from trueline.best_subset.statement import state
 from trueline.design import as_design
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from trueline import StepwiseRegression
 from trueline.selection.stepwise import forward as forward_module
-from trueline.selection.stepwise import forward_selection
+from trueline.selection.stepwise.forward import forward_selection
 
 
 def data(n=40, d=7, seed=0):

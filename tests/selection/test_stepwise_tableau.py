@@ -11,7 +11,8 @@ from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
-from trueline.selection.stepwise import Tableau, about, fold_tableaux, make_terms
+from trueline.selection.stepwise.search import make_terms
+from trueline.selection.stepwise.tableau import Tableau, about, fold_tableaux
 
 N, D = 24, 6
 TRAIN, TEST = np.arange(16), np.arange(16, N)

@@ -5,18 +5,3 @@
 no better one; ``node`` is one step of it, ``relaxation`` gives the lower bounds, ``elimination``
 projects chosen columns out.
 """
-
-from trueline.best_subset.node import Quadratic
-from trueline.best_subset.search import Answer, SubsetPath, best_subsets, carried_down
-from trueline.best_subset.statement import Statement, certify_search, state
-
-__all__ = [
-    "Answer",
-    "Quadratic",
-    "Statement",
-    "SubsetPath",
-    "best_subsets",
-    "carried_down",
-    "certify_search",
-    "state",
-]

@@ -104,7 +104,7 @@ def show_certificate(out: Console, certificate: Any) -> None:
 def show_explanation(out: Console, explanation: Any) -> None:
     """What is minimised and by which solver; after a fit, also what happened."""
     from trueline.estimators.shared.report import Explanation
-    from trueline.selection.stepwise import StepwiseExplanation
+    from trueline.selection.stepwise.report import StepwiseExplanation
 
     if isinstance(explanation, StepwiseExplanation):
         show_search(out, explanation)

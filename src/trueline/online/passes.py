@@ -33,7 +33,9 @@ from trueline.design.stacked import StackedDesign
 from trueline.numerics.jit import kernel
 from trueline.online.adaptive import adaptive_pass
 from trueline.online.pass_kernels import (
-    Penalty,
+    Penalty as Penalty,
+)
+from trueline.online.pass_kernels import (
     Scaled,
     direct_pass,
     online_pass,
@@ -42,22 +44,6 @@ from trueline.online.pass_kernels import (
 )
 from trueline.online.rows import Labels, Rows, count_rows, prefetch
 from trueline.online.rules import NEGATIVE_WEIGHT, POSITIVE_WEIGHT, Rule
-
-__all__ = [
-    "AdaptiveTask",
-    "DirectTask",
-    "Order",
-    "Penalty",
-    "Record",
-    "Stopping",
-    "Task",
-    "averaged",
-    "fresh_memory",
-    "raise_for_row",
-    "run_passes",
-    "seed_of",
-    "shuffle",
-]
 
 
 @dataclass

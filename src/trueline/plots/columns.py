@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.best_subset import SubsetPath
+from trueline.best_subset.search import SubsetPath
 from trueline.plots.style import (
     COLOURS,
     CRITERION_WORDS,

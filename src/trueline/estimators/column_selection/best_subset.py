@@ -19,17 +19,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.best_subset import (
-    Answer,
-    Statement,
-    SubsetPath,
-    best_subsets,
-    carried_down,
-    certify_search,
-    state,
-)
 from trueline.best_subset.elimination import DEPENDENT, gain_of
 from trueline.best_subset.exchange import independent
+from trueline.best_subset.search import Answer, SubsetPath, best_subsets, carried_down
+from trueline.best_subset.statement import Statement, certify_search, state
 from trueline.design import Design, as_design
 from trueline.estimators.shared.base import (
     LinearEstimator,

@@ -34,17 +34,15 @@ from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA
-from trueline.selection.stepwise import (
+from trueline.selection.stepwise.pricing import Pricing
+from trueline.selection.stepwise.report import StepwiseExplanation, Watcher, purpose
+from trueline.selection.stepwise.search import (
     DIRECTIONS,
     FitScorer,
     HeldOutScorer,
-    Pricing,
     Search,
     Selection,
-    StepwiseExplanation,
-    Watcher,
     make_terms,
-    purpose,
 )
 from trueline.solvers.base import Monitor, Options
 from trueline.table.columns import MISSING, Column

@@ -59,28 +59,21 @@ from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted, is_watched
 
-__all__ = [
-    "CallbackSupport",
-    "Host",
-    "LinearEstimator",
-    "Seen",
-    "Task",
-    "build_problem",
-    "fit_with_callbacks",
-    "watch",
-]
-
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks as fit_with_callbacks
+    from sklearn.callback import with_callbacks
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupport:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
 
-    def fit_with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Leave the method as it is."""
         return method
+
+
+#: Around every ``fit`` that scikit-learn's callbacks may watch.
+fit_with_callbacks = with_callbacks
 
 
 class Seen(NamedTuple):

@@ -28,7 +28,8 @@ import hashlib
 import re
 from abc import update_abstractmethods
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import KW_ONLY, field, make_dataclass, replace
+from dataclasses import KW_ONLY as KW_ONLY
+from dataclasses import field, make_dataclass, replace
 from functools import cache
 from inspect import cleandoc, get_annotations, signature
 from numbers import Integral, Real
@@ -47,22 +48,6 @@ from sklearn.utils._param_validation import (
 
 from trueline.check import Check, Verification
 from trueline.estimators.shared.validation import with_rows_in_memory
-
-__all__ = [
-    "KW_ONLY",
-    "REQUIRED",
-    "chosen_by",
-    "given",
-    "hidden",
-    "marked",
-    "named_by",
-    "one_of",
-    "parameters",
-    "same_rows",
-    "settings_of",
-    "tied",
-    "validate_changed",
-]
 
 _T = TypeVar("_T")
 
@@ -257,17 +242,8 @@ def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
 _HOW = frozenset(
     {"cache_size", "copy_X", "copy_X_train", "early_stopping", "max_iter", "n_iter_no_change"}
     | {"n_jobs", "n_restarts_optimizer", "precompute", "progress", "random_state", "record_updates"}
-    | {
-        "selection",
-        "shrinking",
-        "shuffle",
-        "solver",
-        "store_cv_results",
-        "time_limit",
-        "tol",
-        "trace",
-    }
-    | {"validation_fraction", "verbose", "warm_start"}
+    | {"selection", "shrinking", "shuffle", "solver", "store_cv_results", "time_limit", "tol"}
+    | {"trace", "validation_fraction", "verbose", "warm_start"}
 )
 # What a fit finds or chooses by itself, if it does.
 _CHOSEN = ("coef_", "intercept_", "alpha_", "l1_ratio_", "C_", "lambda_", "scale_")
