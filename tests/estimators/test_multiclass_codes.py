@@ -10,17 +10,17 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from trueline.estimators.multiclass.base import (
-    agreeing,
-    couple_least_squares,
-    couple_likelihood,
-)
 from trueline.estimators.multiclass.output_code import (
     DECODINGS,
     check_book,
     class_scores,
     design_book,
     least_distance,
+)
+from trueline.estimators.shared.coupling import (
+    agreeing,
+    couple_least_squares,
+    couple_likelihood,
 )
 
 

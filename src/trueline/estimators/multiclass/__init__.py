@@ -14,7 +14,7 @@ module                 holds
 ``output_code``        any code book, random or designed, and how it is decoded
 ``parts``              fitting one binary problem, and asking it for scores
 ``joint_fits``         binary problems that share a factorisation, moments or rows
-``base``               what the schemes share: one proof, probabilities of classes
+``base``               what the schemes share: fits, batches, one proof
 =====================  ===========================================================
 """
 

@@ -1,31 +1,6 @@
-"""What the multiclass schemes have in common: proofs and probabilities.
+"""What the multiclass schemes have in common: fits, proofs, scores.
 
-The certificates of the parts become one, and their probabilities those of the classes.
-
-Problem l of a code book compares the classes on its sides I_l+ and I_l-; its part says with
-probability r_l that a row is of the first, given that it is of either. Wanted are p_1, ..., p_K,
-not negative and of sum one, with
-
-    r_l  ~  q_l+ / q_l,     q_l+ = sum over c in I_l+ of p_c,     q_l = q_l+ + q_l-.
-
-**likelihood** maximises sum_l [r_l log(q_l+ / q_l) + (1 - r_l) log(q_l- / q_l)] by the iteration
-
-    p_c <- p_c  (sum over l with c in I_l+ of r_l / q_l+  +  over c in I_l- of (1 - r_l) / q_l-)
-                / (sum over l with c in I_l of 1 / q_l),    then divided by the sum of all p,
-
-which never lowers it (T.-K. Huang, R. C. Weng, C.-J. Lin, "Generalized Bradley-Terry models and
-multi-class probability estimates", J. Machine Learning Research 7 (2006) 85-115). On pairs of
-classes this is the coupling of T. Hastie, R. Tibshirani, "Classification by pairwise coupling",
-Ann. Statist. 26 (1998) 451-471, with equal weights.
-
-**least squares**, for pairs, minimises sum over i < j of (r_ji p_i - r_ij p_j)^2 by one system of
-linear equations, whose solution is never negative (T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability
-estimates for multi-class classification by pairwise coupling", J. Machine Learning Research 5
-(2004) 975-1005, section 4.2).
-
-Votes and distances decide by other means than probabilities, and now and then for another class
-than the most probable one. :func:`agreeing` moves such rows to the nearest probabilities among
-which the chosen class is the highest.
+The certificates of the parts become one.
 """
 
 from __future__ import annotations
@@ -33,12 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -46,16 +21,21 @@ from sklearn.utils.metadata_routing import (
     _raise_for_params,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.check import Check, Verification
+from trueline.estimators.multiclass.joint_fits import fit_together
 from trueline.estimators.multiclass.parts import (
     Binary,
     ConstantPredictor,
+    fit_parts,
     is_ours,
     planes_of,
     scores_of,
+    update_parts,
 )
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
@@ -70,149 +50,6 @@ from trueline.estimators.shared.validation import validate_data
 from trueline.wording import Readable, counted, relative
 
 Array = NDArray[np.float64]
-
-# Certainty on both sides at once would contradict itself: a little doubt is always left.
-_DOUBT = 1e-12
-_BLOCK = 1 << 22  # numbers held at a time
-_LIMIT = 2000
-_TOLERANCE = 1e-10
-
-
-def couple_least_squares(positive: Array, n_classes: int) -> Array:
-    """Pairwise probabilities to those of the classes, by linear equations.
-
-    Parameters
-    ----------
-    positive : array of shape (n, K (K - 1) / 2)
-        For each pair i < j, in the order (0, 1), (0, 2), ..., the probability of j.
-    n_classes : int
-
-    Returns
-    -------
-    p : array of shape (n, K)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueline.estimators.multiclass.base import couple_least_squares
-    >>> p = np.array([0.5, 0.3, 0.2])
-    >>> pairs = [[p[1] / (p[0] + p[1]), p[2] / (p[0] + p[2]), p[2] / (p[1] + p[2])]]
-    >>> couple_least_squares(np.array(pairs), 3).round(12)
-    array([[0.5, 0.3, 0.2]])
-    """
-    first, second = np.triu_indices(n_classes, 1)
-    step = max(1, _BLOCK // (n_classes + 1) ** 2)
-    out = np.empty((len(positive), n_classes))
-    for start in range(0, len(positive), step):
-        r = np.clip(positive[start : start + step], _DOUBT, 1 - _DOUBT)
-        # Rewritten with an equality for the sum: [Q 1; 1^T 0] [p; b] = [0; 1].
-        system = np.zeros((len(r), n_classes + 1, n_classes + 1))
-        loses = np.zeros((len(r), n_classes, n_classes))  # loses[c, s] = r_sc, won by s over c
-        loses[:, first, second], loses[:, second, first] = r, 1 - r
-        system[:, :-1, :-1] = -loses * loses.transpose(0, 2, 1)
-        each = np.arange(n_classes)
-        system[:, each, each] = np.square(loses).sum(axis=2)
-        system[:, -1, :-1] = system[:, :-1, -1] = 1.0
-        right = np.zeros((len(r), n_classes + 1, 1))
-        right[:, -1] = 1.0
-        p = np.maximum(np.linalg.solve(system, right)[:, :-1, 0], 0.0)
-        out[start : start + step] = p / p.sum(axis=1, keepdims=True)
-    return out
-
-
-def couple_likelihood(positive: Array, book: NDArray[np.floating]) -> Array:
-    """Probabilities of binary problems to those of the classes, by maximum likelihood.
-
-    Parameters
-    ----------
-    positive : array of shape (n, L)
-        The probability of the side +1 of each problem.
-    book : array of shape (K, L)
-        -1, 0 or +1: the side of each class in each problem.
-
-    Returns
-    -------
-    p : array of shape (n, K)
-        Classes that no problem tells apart share their probability equally.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueline.estimators.multiclass.base import couple_likelihood
-    >>> p = np.array([0.5, 0.3, 0.2])
-    >>> book = np.array([[1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
-    >>> couple_likelihood(p[None], book).round(8)
-    array([[0.5, 0.3, 0.2]])
-    """
-    plus, minus = (book > 0).astype(np.float64), (book < 0).astype(np.float64)
-    tells = plus.any(axis=0) & minus.any(axis=0)  # a problem of one side tells nothing
-    plus, minus, positive = plus[:, tells], minus[:, tells], positive[:, tells]
-    step = max(1, _BLOCK // max(book.shape))
-    out = np.empty((len(positive), len(book)))
-    for start in range(0, len(positive), step):
-        r = np.clip(positive[start : start + step], _DOUBT, 1 - _DOUBT)
-        out[start : start + step] = _climb(r, plus, minus)
-    return out
-
-
-def _climb(r: Array, plus: Array, minus: Array) -> Array:
-    """The iteration of the module's text, for rows that have not come to rest."""
-    n_classes = len(plus)
-    p = np.full((len(r), n_classes), 1.0 / n_classes)
-    moving = np.arange(len(r))
-    for _ in range(_LIMIT):
-        now, ratio = p[moving], r[moving]
-        on_plus, on_minus = now @ plus, now @ minus
-        gain = (ratio / on_plus) @ plus.T + ((1 - ratio) / on_minus) @ minus.T
-        cost = (1.0 / (on_plus + on_minus)) @ (plus + minus).T
-        # A class in no problem has nothing to move it.
-        new = now * np.divide(gain, cost, out=np.ones_like(gain), where=cost > 0)
-        new /= new.sum(axis=1, keepdims=True)
-        p[moving] = new
-        moving = moving[np.abs(new - now).max(axis=1) > _TOLERANCE]
-        if not len(moving):
-            break
-    return p
-
-
-def agreeing(p: Array, chosen: NDArray[np.intp]) -> Array:
-    """The nearest probabilities (by squared differences) whose highest is that of the chosen class.
-
-    Only rows that have a higher one are changed: the chosen class and those above it get their
-    common mean, which may bring further classes above it; these join in.
-
-    Parameters
-    ----------
-    p : array of shape (n, K)
-    chosen : array of shape (n,)
-        The number of a class for each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trueline.estimators.multiclass.base import agreeing
-    >>> agreeing(np.array([[0.5, 0.4, 0.1]]), np.array([1])).round(6)
-    array([[0.45, 0.45, 0.1 ]])
-    """
-    away = np.flatnonzero(p.argmax(axis=1) != chosen)
-    if not len(away):
-        return p
-    p, some, which = p.copy(), p[away], chosen[away][:, None]
-    own = np.take_along_axis(some, which, axis=1)
-    others = some.copy()
-    np.put_along_axis(others, which, -np.inf, axis=1)
-    falling = -np.sort(-others, axis=1)[:, :-1]
-    # Mean of the chosen one and the m highest others, for m = 0, 1, ...: the first that reaches
-    # the next one is the level.
-    sums = np.concatenate([own, own + np.cumsum(falling, axis=1)], axis=1)
-    means = sums / np.arange(1, sums.shape[1] + 1)
-    following = np.concatenate([falling, np.full((len(away), 1), -np.inf)], axis=1)
-    level = np.take_along_axis(means, (means >= following).argmax(axis=1)[:, None], axis=1)
-    lowered = np.minimum(some, level)
-    # A hair above the others, so that the first of equals is no other class.
-    np.put_along_axis(lowered, which, level * (1 + 1e-12), axis=1)
-    p[away] = lowered
-    return p
 
 
 def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -419,6 +256,8 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     _: KW_ONLY
     n_jobs: int | None = given(None, "int", None)
 
+    verbose = 0
+
     #: Methods of the wrapped estimator that metadata are routed to.
     _routed: ClassVar[tuple[str, ...]] = ("fit", "partial_fit")
 
@@ -435,7 +274,42 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Number of classes."""
         return len(self.classes_)
 
+    @abstractmethod
+    def _book(self) -> Array:
+        """-1, 0 (takes no part) or +1 for each class and problem."""
+
     # --- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Fit one part per binary problem.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+            Labels; for one-vs-rest also indicators of sets of labels, of shape (n, k).
+        **fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("fit", fit_params)
+        X, y, binaries = self._stated(X, y)
+        parts, self._shared = fit_together(self, X, y, binaries, params)
+        if parts is None:
+            parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
+        self.estimators_ = parts
+        self._take_over(binaries)
+        self._mark_fitted()
+        return self
+
+    def _stated(self, X: Any, y: Any) -> tuple[Any, Any, Sequence[Binary]]:
+        """Checked rows and labels, and the problems that they give."""
+        binaries = self._learn_classes(y)
+        return self._validated_once(X, y), y, binaries
 
     def _routed_params(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata for the parts."""
@@ -456,7 +330,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             ensure_all_finite=False,
         )
 
-    def _take_over(self) -> None:
+    def _take_over(self, binaries: Sequence[Binary]) -> None:
         """Columns and their names as the parts saw them, and the other way round."""
         if is_ours(self.estimator):
             names = getattr(self, "feature_names_in_", None)
@@ -613,6 +487,59 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             mapping.add(caller=method, callee=method)
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=mapping)
+
+
+class LearnsBatches(BinaryReduction):
+    """A reduction whose problems are known from the classes, so that rows may come in batches."""
+
+    #: What must be among the classes, in scikit-learn's words.
+    _must_be_known = "classes"
+
+    @abstractmethod
+    def _check_batch(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        """Rows and labels as the parts take them."""
+
+    @available_if(parts_have("partial_fit"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **partial_fit_params: Any) -> Self:
+        """Give the parts a batch of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array of shape (k,), optional
+            All classes there will be; needed in the first call.
+        **partial_fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("partial_fit", partial_fit_params)
+        first = _check_partial_fit_first_call(self, classes)
+        if first:
+            self._indicators, self._shared = "no", ""
+            self.estimators_ = [clone(self.estimator) for _ in self._part_names()]
+        y = column_or_1d(y, warn=False)
+        if len(np.setdiff1d(y, self.classes_)):
+            raise ValueError(
+                f"Mini-batch contains {np.unique(y)} while {self._must_be_known} must be subset "
+                f"of {self.classes_}"
+            )
+        X, y = self._check_batch(X, y, first)
+        batches = [
+            (X, b.labels, params)
+            if b.rows is None
+            else (X[b.rows], b.labels, _check_method_params(X, params=params, indices=b.rows))
+            for b in self._binaries(y)
+        ]
+        self.estimators_ = update_parts(self.estimators_, batches, np.arange(2), self.n_jobs)
+        self._take_over(())
+        if hasattr(self.estimators_[0], "n_features_in_"):
+            self.n_features_in_ = self.estimators_[0].n_features_in_
+        return self
 
 
 def _rows_of(sample_weight: Any, rows: NDArray[np.intp] | None) -> Any:

@@ -33,7 +33,7 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import as_design
 from trueline.estimators.classification.ridge_classifier import RidgeClassifier
-from trueline.estimators.multiclass.parts import Binary, Coding, is_ours
+from trueline.estimators.multiclass.parts import Binary, is_ours
 from trueline.estimators.regression.incremental import plan_from_moments
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
@@ -84,10 +84,14 @@ def fit_all_rows(
 
 
 def fit_by_class(
-    estimator: Any, X: Any, coding: Coding, fit_params: Mapping[str, Any]
+    estimator: Any,
+    X: Any,
+    codes: Codes,
+    book: NDArray[Any],
+    binaries: Sequence[Binary],
+    fit_params: Mapping[str, Any],
 ) -> list[Any] | None:
     """Fit problems on some of the classes from the moments of each class."""
-    codes, book, binaries = coding
     estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     if regression is None or regression.solver not in ("auto", "cholesky"):
@@ -358,33 +362,18 @@ def _margin_part(
 
 
 def fit_together(
-    estimator: Any,
-    X: Any,
-    codes: NDArray[np.intp] | None,
-    book: NDArray[Any],
-    binaries: Sequence[Binary],
-    fit_params: Mapping[str, Any],
+    scheme: Any, X: Any, y: Any, binaries: Sequence[Binary], fit_params: Mapping[str, Any]
 ) -> tuple[list[Any] | None, str]:
-    """Fit problems that share their work, and say what they share; None where nothing is shared.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array or sparse matrix of shape (n, d)
-    codes : array of shape (n,), or None
-        The number of each row's class; None where rows have sets of labels.
-    book : array of shape (classes, problems)
-        -1, 0 (takes no part) or +1.
-    binaries : sequence of Binary
-        The same problems, by their rows and labels.
-    fit_params : mapping
-    """
+    """Fit problems that share their work, and say what they share; None where nothing is shared."""
+    if len(binaries) == 1 or any((one.labels == one.labels[0]).all() for one in binaries):
+        return None, ""
+    estimator, book = scheme.estimator, scheme._book()
     parts = fit_margins(estimator, X, binaries, fit_params)
     if parts is not None:
         return parts, "one set of binary problems on the same rows, solved together"
     if book.all():
         parts = fit_all_rows(estimator, X, binaries, fit_params)
         return parts, "" if parts is None else "one factorisation serves all binary problems"
-    assert codes is not None
-    parts = fit_by_class(estimator, X, Coding(codes, book, binaries), fit_params)
+    codes = np.searchsorted(scheme.classes_, y)
+    parts = fit_by_class(estimator, X, codes, book, binaries, fit_params)
     return parts, "" if parts is None else "moments of each class, summed for each binary problem"

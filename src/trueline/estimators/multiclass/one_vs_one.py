@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.multiclass.base import (
-    BinaryReduction,
-    agreeing,
-    couple_least_squares,
-    couple_likelihood,
-    parts_have,
-)
-from trueline.estimators.multiclass.joint_fits import fit_together
+from trueline.estimators.multiclass.base import LearnsBatches, parts_have
 from trueline.estimators.multiclass.parts import (
     Binary,
-    fit_parts,
     is_ours,
     planes_of,
     scores_of,
     threshold_of,
-    update_parts,
 )
 from trueline.estimators.shared.classifier import check_labels, encode_declared
+from trueline.estimators.shared.coupling import agreeing, couple_least_squares, couple_likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
@@ -41,7 +32,7 @@ _BLOCK = 1 << 19  # scores held at a time
 
 
 @parameters()
-class OneVsOneClassifier(BinaryReduction):
+class OneVsOneClassifier(LearnsBatches):
     """One binary problem per pair of classes; the class that wins most of its pairs is predicted.
 
     The part of the pair i < j is fitted to the rows of these two classes, with labels 0 for i and 1
@@ -95,6 +86,8 @@ class OneVsOneClassifier(BinaryReduction):
     _: KW_ONLY
     coupling: str = given("least_squares", one_of("least_squares", "likelihood"))
 
+    _must_be_known = "it"
+
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
@@ -139,89 +132,30 @@ class OneVsOneClassifier(BinaryReduction):
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+    def _stated(self, X: Any, y: Any) -> tuple[Any, Any, Sequence[Binary]]:
+        X, y = self._check_batch(X, y, first=True)
+        return X, y, self._learn_classes(y)
+
+    def _check_batch(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
         kinds: Any = [np.float64, np.float32] if is_ours(self.estimator) else "numeric"
+        formats = ["csr", "csc"]
         return validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc"],
-            dtype=kinds,
-            ensure_all_finite=False,
-            reset=reset,
+            self, X, y, accept_sparse=formats, dtype=kinds, ensure_all_finite=False, reset=first
         )
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Fit one part per pair of classes.
+    def _take_over(self, binaries: Sequence[Binary]) -> None:
+        """Of a kernel matrix every part sees the columns of its own rows."""
+        self.pairwise_indices_: list[Any] | None = None
+        if get_tags(self.estimator).input_tags.pairwise and binaries:
+            self.pairwise_indices_ = [
+                np.arange(len(b.labels)) if b.rows is None else b.rows for b in binaries
+            ]
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        **fit_params
-            Routed to the parts, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        params = self._routed_params("fit", fit_params)
-        X, y = self._validated(X, y, reset=True)
-        binaries = self._learn_classes(y)
-        parts, self._shared = None, ""
-        if len(binaries) > 1 and is_ours(self.estimator):
-            codes = np.searchsorted(self.classes_, y)
-            parts, self._shared = fit_together(
-                self.estimator, X, codes, self._book(), binaries, params
-            )
-        if parts is None:
-            parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs)
-        self.estimators_ = parts
-        self.pairwise_indices_ = None
-        if get_tags(self.estimator).input_tags.pairwise:
-            every = np.arange(len(y))
-            self.pairwise_indices_ = [every if b.rows is None else b.rows for b in binaries]
-        self._mark_fitted()
-        return self
-
-    @available_if(parts_have("partial_fit"))
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, **partial_fit_params: Any) -> Self:
-        """Give the parts a batch of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        classes : array of shape (k,), optional
-            All classes there will be; needed in the first call.
-        **partial_fit_params
-            Routed to the parts, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        params = self._routed_params("partial_fit", partial_fit_params)
-        first = _check_partial_fit_first_call(self, classes)
-        if first:
-            self.estimators_ = [clone(self.estimator) for _ in self._pairs()]
-            self._shared = ""
-        if len(np.setdiff1d(y, self.classes_)):
-            raise ValueError(
-                f"Mini-batch contains {np.unique(y)} while it must be subset of {self.classes_}"
-            )
-        X, y = self._validated(X, y, reset=first)
-        batches = [
-            (X, b.labels, params)
-            if b.rows is None
-            else (X[b.rows], b.labels, _check_method_params(X, params=params, indices=b.rows))
-            for b in self._binaries(y)
-        ]
-        self.estimators_ = update_parts(self.estimators_, batches, np.arange(2), self.n_jobs)
-        self.pairwise_indices_ = None
-        return self
+    def _seen(self, X: Any) -> Iterator[tuple[Any, Any]]:
+        """The parts, each with the columns that it sees."""
+        views = self.pairwise_indices_ or [None] * len(self.estimators_)
+        for part, view in zip(self.estimators_, views):
+            yield part, X if view is None else X[:, view]
 
     # --- predictions ----------------------------------------------------------------------------
 
@@ -288,10 +222,8 @@ class OneVsOneClassifier(BinaryReduction):
 
     def _asked(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions and scores of the parts, of shape (n, L)."""
-        views = self.pairwise_indices_
-        seen = [X] * len(self.estimators_) if views is None else [X[:, view] for view in views]
-        wins = [part.predict(given) for part, given in zip(self.estimators_, seen)]
-        scores = [scores_of(part, given) for part, given in zip(self.estimators_, seen)]
+        wins = [part.predict(given) for part, given in self._seen(X)]
+        scores = [scores_of(part, given) for part, given in self._seen(X)]
         return np.column_stack(wins), np.column_stack(scores)
 
     @available_if(parts_have("predict_proba"))
@@ -314,11 +246,7 @@ class OneVsOneClassifier(BinaryReduction):
             Rows sum to one.
         """
         X = self._given(X)
-        views = self.pairwise_indices_
-        seen = [X] * len(self.estimators_) if views is None else [X[:, view] for view in views]
-        likely = np.column_stack(
-            [part.predict_proba(given)[:, 1] for part, given in zip(self.estimators_, seen)]
-        )
+        likely = np.column_stack([part.predict_proba(given)[:, 1] for part, given in self._seen(X)])
         if self.n_classes_ == 2:
             return np.concatenate([1 - likely, likely], axis=1)
         if self.coupling == "likelihood":

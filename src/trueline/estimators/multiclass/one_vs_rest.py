@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import MultiOutputMixin, clone
+from sklearn.base import MultiOutputMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
-from trueline.estimators.multiclass.joint_fits import fit_together
-from trueline.estimators.multiclass.parts import Binary, fit_parts, threshold_of, update_parts
+from trueline.estimators.multiclass.base import LearnsBatches, parts_have, speaker_of
+from trueline.estimators.multiclass.parts import Binary, threshold_of
 from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import refuse_missing
@@ -26,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
+class OneVsRestClassifier(MultiOutputMixin, LearnsBatches):
     """One binary problem per class: the class against all others.
 
     The part of class c is fitted to labels 1 in the class and 0 outside; with the package's own
@@ -134,6 +133,12 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             return [f"{self.classes_[1]} against {self.classes_[0]}"]
         return [f"{which} against the rest" for which in self.classes_]
 
+    def _book(self) -> Array:
+        return 2 * np.eye(len(self.classes_)) - 1
+
+    def _check_batch(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        return X, y
+
     def _scheme(self) -> str:
         return "one label at a time" if self.multilabel_ else "one-vs-rest"
 
@@ -150,74 +155,6 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             return binarizer.fit(self.classes_)
         each = np.eye(len(self.classes_), dtype=int)
         return binarizer.fit(sp.csr_matrix(each) if self._indicators == "sparse" else each)
-
-    # --- fitting --------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Fit one part per class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,), or array-like or sparse matrix of shape (n, k)
-            Labels, or indicators of sets of labels.
-        **fit_params
-            Routed to the parts, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        params = self._routed_params("fit", fit_params)
-        binaries = self._learn_classes(y)
-        X = self._validated_once(X, y)
-        parts, self._shared = None, ""
-        several = len(binaries) > 1 and all(binary.labels.any() for binary in binaries)
-        if several and not any(binary.labels.all() for binary in binaries):
-            codes = None if self.multilabel_ else self._codes(y)
-            book = 2 * np.eye(len(binaries)) - 1
-            parts, self._shared = fit_together(self.estimator, X, codes, book, binaries, params)
-        if parts is None:
-            parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
-        self.estimators_ = parts
-        self._take_over()
-        self._mark_fitted()
-        return self
-
-    @available_if(parts_have("partial_fit"))
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, **partial_fit_params: Any) -> Self:
-        """Give the parts a batch of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        classes : array of shape (k,), optional
-            All classes there will be; needed in the first call.
-        **partial_fit_params
-            Routed to the parts, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        params = self._routed_params("partial_fit", partial_fit_params)
-        if _check_partial_fit_first_call(self, classes):
-            self._indicators, self._shared = "no", ""
-            self.estimators_ = [clone(self.estimator) for _ in self._positive()]
-        y = column_or_1d(y, warn=False)
-        if len(np.setdiff1d(y, self.classes_)):
-            raise ValueError(
-                f"Mini-batch contains {np.unique(y)} while classes must be subset of "
-                f"{self.classes_}"
-            )
-        batches = [(X, binary.labels, params) for binary in self._binaries(y)]
-        self.estimators_ = update_parts(self.estimators_, batches, np.arange(2), self.n_jobs)
-        if hasattr(self.estimators_[0], "n_features_in_"):
-            self.n_features_in_ = self.estimators_[0].n_features_in_
-        return self
 
     # --- predictions ----------------------------------------------------------------------------
 

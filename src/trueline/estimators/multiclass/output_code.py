@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,15 +60,10 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.multiclass.base import (
-    BinaryReduction,
-    agreeing,
-    couple_likelihood,
-    parts_have,
-)
-from trueline.estimators.multiclass.joint_fits import fit_together
-from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
+from trueline.estimators.multiclass.base import BinaryReduction, parts_have
+from trueline.estimators.multiclass.parts import Binary
 from trueline.estimators.shared.classifier import check_labels, encode_declared
+from trueline.estimators.shared.coupling import agreeing, couple_likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 
@@ -471,40 +466,8 @@ class OutputCodeClassifier(BinaryReduction):
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Fit one part per bit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        **fit_params
-            Routed to the parts, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        params = self._routed_params("fit", fit_params)
-        y = validate_data(self, X="no_validation", y=y)
-        binaries = self._learn_classes(y)
-        X = self._validated_once(X, y)
-        parts, self._shared = self._fit_shared(X, y, binaries, params)
-        self.estimators_ = parts or fit_parts(self.estimator, X, binaries, params, self.n_jobs)
-        self._take_over()
-        self._mark_fitted()
-        return self
-
-    def _fit_shared(
-        self, X: Any, y: Any, binaries: Sequence[Binary], params: dict[str, Any]
-    ) -> tuple[list[Any] | None, str]:
-        book = self._book()
-        two_sided = (book > 0).any(axis=0) & (book < 0).any(axis=0)
-        if len(binaries) == 1 or not is_ours(self.estimator) or not two_sided.all():
-            return None, ""
-        codes = np.searchsorted(self.classes_, y)
-        return fit_together(self.estimator, X, codes, book, binaries, params)
+    def _stated(self, X: Any, y: Any) -> tuple[Any, Any, Sequence[Binary]]:
+        return super()._stated(X, validate_data(self, X="no_validation", y=y))
 
     # --- predictions ----------------------------------------------------------------------------
 

@@ -47,24 +47,6 @@ class Binary(NamedTuple):
     sides: tuple[str, str] | None = None
 
 
-class Coding(NamedTuple):
-    """Binary problems that take the classes as a code book says.
-
-    Attributes
-    ----------
-    codes : array of shape (n,)
-        The number of each row's class.
-    book : array of shape (classes, problems)
-        -1, 0 (takes no part) or +1.
-    binaries : sequence of Binary
-        The same problems, by their rows and labels.
-    """
-
-    codes: NDArray[np.intp]
-    book: NDArray[Any]
-    binaries: Sequence[Binary]
-
-
 class ConstantPredictor(BaseEstimator):
     """Stands in for a binary problem in which all rows have the same label.
 

@@ -40,6 +40,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.classifier import TieRule, chosen_by_scores, encode_labels
+from trueline.estimators.shared.coupling import couple_least_squares
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.validation import wrappers
 from trueline.estimators.svm.base import Host
@@ -534,29 +535,9 @@ def probabilities(scores: Array, A: Array, B: Array, predicted: Index) -> Array:
     if scores.shape[1] == 1:
         return np.column_stack([first, 1 - first])
     k = int((1 + math.isqrt(1 + 8 * scores.shape[1])) // 2)
-    coupled = _coupled(first, k)
+    coupled = couple_least_squares(1 - first, k)
     rows = np.arange(len(scores))
     top = coupled.argmax(axis=1)
     best, given = coupled[rows, top], coupled[rows, predicted]
     coupled[rows, top], coupled[rows, predicted] = given, best
     return coupled
-
-
-def _coupled(first: Array, k: int) -> Array:
-    """p that minimises sum over pairs of (r_ba p_a - r_ab p_b)^2 on the simplex."""
-    m = len(first)
-    r = np.zeros((m, k, k))
-    for number, (a, b) in enumerate(pairs_of(k)):
-        r[:, a, b], r[:, b, a] = first[:, number], 1 - first[:, number]
-    Q = -r.transpose(0, 2, 1) * r
-    index = np.arange(k)
-    Q[:, index, index] = (r**2).sum(axis=1)
-    # Stationarity with a multiplier for the sum: [Q e; e' 0] [p; b] = [0; 1].
-    system = np.zeros((m, k + 1, k + 1))
-    system[:, :k, :k] = Q
-    system[:, :k, k] = system[:, k, :k] = 1.0
-    right = np.zeros((m, k + 1, 1))
-    right[:, k, 0] = 1.0
-    p = np.linalg.solve(system, right)[:, :k, 0]
-    p = np.maximum(p, 0.0)
-    return p / p.sum(axis=1, keepdims=True)
