@@ -17,7 +17,7 @@ ahead halves the time of a shuffled pass. The order is known in advance, so that
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -323,10 +323,6 @@ class Rows:
         weights = self.weights if len(self.weights) == 1 else self.weights[chosen]
         return Rows(self.X[chosen], self.codes[chosen], weights)
 
-    def with_design(self, X: Any) -> Rows:
-        """Other columns, the same classes and weights."""
-        return replace(self, X=X)
-
 
 def normalised(X: Any) -> Any:
     """Rows divided by their Euclidean norms; rows of zeros stay.
@@ -354,29 +350,3 @@ def with_constant(X: Any) -> Any:
     """The columns and one of ones, so that the intercept is a weight like the others."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
     return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
-
-
-@kernel
-def split_in_two(y: Any, codes: Any) -> int:
-    """Where the second label first occurs; 0 if there is none, -1 if there are more than two.
-
-    Parameters
-    ----------
-    y : array of numbers, of shape (n,)
-    codes : array of int8, of shape (n,)
-        Receives 1 where y is not y[0].
-    """
-    n, first = y.shape[0], y[0]
-    found = 0
-    while found < n and y[found] == first:
-        found += 1
-    if found == n:
-        codes[:] = 0
-        return 0
-    other, strange = y[found], np.int8(0)
-    # No branches, and from the very first label on: the compiler then takes several at once.
-    for i in range(n):
-        differs = np.int8(y[i] != first)
-        codes[i] = differs
-        strange |= differs & np.int8(y[i] != other)
-    return -1 if strange else found

@@ -27,6 +27,7 @@ from trueline.estimators.shared.classifier import (
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
+    is_plain,
     keep_columns_of,
     new_rows,
     refuse_nonfinite,
@@ -45,7 +46,7 @@ from trueline.online.passes import (
     run_passes,
     seed_of,
 )
-from trueline.online.rows import Rows, normalised, split_in_two, with_constant
+from trueline.online.rows import Rows, normalised, with_constant
 from trueline.online.rules import Rule
 
 Array = NDArray[np.float64]
@@ -122,7 +123,9 @@ class OnlineClassifier(
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         """Rows in C order or CSR, float64 or float32; numbers are looked at by the passes."""
-        if not _is_plain(X, y) or (not reset and X.shape[1] != self.n_features_in_):
+        is_usual = is_plain(X, y, of_labels=True)
+        is_usual = is_usual and (X.format == "csr" if sp.issparse(X) else X.flags.carray)
+        if not is_usual or (not reset and X.shape[1] != self.n_features_in_):
             X, y = validate_data(
                 self,
                 X,
@@ -221,8 +224,8 @@ class OnlineClassifier(
         """
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
-        classes, codes = _encoded(y, type(self).__name__)
-        rows = Rows(X, codes, self._row_weights(sample_weight, X))
+        classes, codes = encode_labels(y, type(self).__name__)
+        rows = Rows(X, _small(codes, len(classes)), self._row_weights(sample_weight, X))
         class_weights = self._weights_of_classes(classes, y)
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
@@ -471,45 +474,6 @@ class OnlineClassifier(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _is_plain(X: Any, y: Any) -> bool:
-    """Whether X and y are what the general checks would leave as they are."""
-    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) == 0:
-        return False
-    if y.dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(y.sum()):
-                return False
-    if type(X) is np.ndarray:
-        return bool(
-            X.ndim == 2
-            and X.dtype in (np.float64, np.float32)
-            and X.flags.c_contiguous
-            and X.flags.aligned
-            and len(X) == len(y)
-            and X.shape[1] >= 1
-        )
-    return bool(
-        sp.issparse(X)
-        and X.format == "csr"
-        and X.dtype in (np.float64, np.float32)
-        and X.shape[0] == len(y)
-        and X.shape[1] >= 1
-    )
-
-
-def _encoded(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The labels that occur, and the position of each row's label among them."""
-    if type(y) is np.ndarray and y.ndim == 1 and len(y) > 0 and y.dtype.kind in "iuf":
-        codes = np.empty(len(y), dtype=np.int8)
-        second = split_in_two(y, codes)
-        if second > 0 and all(float(y[i]).is_integer() for i in (0, second)):
-            if y[second] < y[0]:
-                np.bitwise_xor(codes, 1, out=codes)
-            return np.sort(y[[0, second]]), codes
-    classes, found = encode_labels(y, name)
-    return classes, _small(found, len(classes))
 
 
 def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:
