@@ -83,9 +83,18 @@ def lasso_cv(data: Data, tol: float) -> Answer:
 
 def forward(data: Data, _: None) -> Chosen:
     """The columns in the order of their entry."""
-    from trueline.selection.stepwise.forward import forward_selection
+    from trueline.design import as_design
+    from trueline.losses import Squared
+    from trueline.penalties import NoPenalty
+    from trueline.problem import Problem
+    from trueline.selection.stepwise.pricing import Pricing
+    from trueline.selection.stepwise.search import Search, make_terms
 
-    return Chosen(forward_selection(data.X, data.y, data.choose).columns)
+    problem = Problem(as_design(data.X), data.y[:, None], Squared(), NoPenalty())
+    scorer = Pricing("bic", "forward", steps=data.choose).scorer(problem)
+    terms = make_terms(None, problem.n_features)
+    history = Search(scorer, terms, "forward", data.choose).run().history
+    return Chosen(np.array([step["entered"][0] for step in history[1:]]))
 
 
 def stepwise(data: Data, _: None) -> Chosen:

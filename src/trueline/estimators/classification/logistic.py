@@ -164,29 +164,14 @@ def run_firth(problem: Problem, X: Any, options: Options, monitor: Monitor, name
 Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours: they all minimise the same function.
-SOLVER_NAMES = {
-    "auto": "auto",
-    "lbfgs": "auto",
-    "liblinear": "auto",
-    "newton-cg": "auto",
-    "newton-cholesky": "auto",
-    "sag": "auto",
-    "saga": "auto",
-    "newton": "newton",
-    "newton_cg": "newton_cg",
-    "entropy_dual_descent": "entropy_dual_descent",
-    "proximal_newton": "proximal_newton",
-    "working_set_newton": "working_set_newton",
-    "proximal_gradient": "proximal_gradient",
-    "gradient_descent": "gradient_descent",
-    "stochastic_gradient": "stochastic_gradient",
-    "mini_batch": "mini_batch",
-}
+_THEIRS = ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
+_OURS = ("newton", "newton_cg", "entropy_dual_descent", "proximal_newton", "working_set_newton")
+# Textbook methods take steps by the thousand.
+_TEXTBOOK = ("gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch")
+SOLVER_NAMES = dict.fromkeys(_THEIRS, "auto") | {name: name for name in (*_OURS, *_TEXTBOOK)}
 # A gap is quadratic in the gradient that scikit-learn's tolerances are about; the finest that
 # double precision lets anybody prove, of squares and of absolute values.
 _FINEST, _FINEST_LINEAR = 1e-13, 1e-9
-# Textbook methods take steps by the thousand.
-_TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
 
 @parameters()

@@ -16,14 +16,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, _safe_indexing, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
 from sklearn.utils.validation import _check_method_params
 
 from trueline.estimators.classification.logistic import LogisticRegression, penalty_of
 from trueline.estimators.shared.fold_sets import predicted, solve_folds
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.report import Explanation
-from trueline.estimators.shared.validation import some_folds
+from trueline.estimators.shared.validation import router_of, some_folds
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.selection.cross_validation import fast_metric, fold_weights
@@ -481,17 +481,4 @@ class LogisticRegressionCV(LogisticRegression):
         -------
         routing : MetadataRouter
         """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-            .add(
-                scorer=self._get_scorer(),
-                method_mapping=MethodMapping()
-                .add(caller="score", callee="score")
-                .add(caller="fit", callee="score"),
-            )
-        )
+        return router_of(self, self.cv, self._get_scorer(), ("score", "fit"))

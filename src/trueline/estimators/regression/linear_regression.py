@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
+from trueline.estimators.regression.ridge import DESCENTS
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.columns import ColumnRank, StartsAnywhere
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
@@ -29,17 +30,6 @@ Array = NDArray[np.float64]
 
 # Products that take some milliseconds: up to so many the rank is worked out after every solver.
 _QUICK = 1e7
-
-_SOLVERS = {
-    "auto",
-    "cholesky",
-    "qr",
-    "svd",
-    "conjugate_gradient",
-    "gradient_descent",
-    "stochastic_gradient",
-    "mini_batch",
-}
 
 
 @parameters()
@@ -121,7 +111,7 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
     tol: float = given(1e-6, "[0, inf)")
     n_jobs: int | None = given(None, None, "int")
     positive: bool = False
-    solver: str = given("auto", one_of(*_SOLVERS))
+    solver: str = given("auto", one_of("auto", "cholesky", "qr", "svd", *DESCENTS))
 
     _is_its_problem = True
 

@@ -17,22 +17,13 @@ from trueline.solvers.base import Options
 
 Array = NDArray[np.float64]
 
+#: The methods of lectures, by their names in the registry.
+DESCENTS = ("conjugate_gradient", "gradient_descent", "stochastic_gradient", "mini_batch")
 #: scikit-learn's names of solvers, and ours that does the work.
 RIDGE_SOLVERS: dict[str, str] = {
-    "auto": "auto",
-    "svd": "svd",
-    "cholesky": "cholesky",
-    "lsqr": "conjugate_gradient",
-    "sparse_cg": "conjugate_gradient",
-    "sag": "conjugate_gradient",
-    "saga": "conjugate_gradient",
+    **{name: name for name in ("auto", "svd", "cholesky", "qr", "kernel", *DESCENTS)},
+    **dict.fromkeys(("lsqr", "sparse_cg", "sag", "saga"), "conjugate_gradient"),
     "lbfgs": "active_set",
-    "qr": "qr",
-    "kernel": "kernel",
-    "conjugate_gradient": "conjugate_gradient",
-    "gradient_descent": "gradient_descent",
-    "stochastic_gradient": "stochastic_gradient",
-    "mini_batch": "mini_batch",
 }
 
 

@@ -18,7 +18,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_scalar
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
-    MethodMapping,
     _raise_for_params,
     _routing_enabled,
     process_routing,
@@ -33,7 +32,12 @@ from trueline.estimators.shared.regressor import (
     LinearRegressorBase,
     real_problem,
 )
-from trueline.estimators.shared.validation import refuse_nonfinite, some_folds, takes_batches
+from trueline.estimators.shared.validation import (
+    refuse_nonfinite,
+    router_of,
+    some_folds,
+    takes_batches,
+)
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
@@ -308,20 +312,9 @@ class StrengthSearch(Host):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""
-        return (
-            # By name: some releases of scikit-learn copy the owner, with a generator of splits.
-            MetadataRouter(owner=type(self).__name__)
-            .add_self_request(self)
-            .add(
-                scorer=self._routed_scorer(),
-                method_mapping=MethodMapping().add(caller="fit", callee="score"),
-            )
-            .add(
-                # Only splitters ask for metadata; a generator of splits must not be used up here.
-                splitter=self.cv if hasattr(self.cv, "split") else None,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        # Only splitters ask for metadata; a generator of splits must not be used up here.
+        splitter = self.cv if hasattr(self.cv, "split") else None
+        return router_of(self, splitter, self._routed_scorer())
 
     def _routed_scorer(self) -> Any:
         if self.scoring is None and _routing_enabled():

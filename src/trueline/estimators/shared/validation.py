@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from trueline.cluster import on_cluster
 from trueline.design import Design
@@ -449,6 +450,21 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
             "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
         )
     return folds
+
+
+def router_of(
+    owner: Any, splitter: Any, scorer: Any = None, scored: Iterable[str] = ("fit",)
+) -> MetadataRouter:
+    """Which metadata go to the splitter of a search, and to its scorer."""
+    # By name: some releases of scikit-learn copy the owner, with a generator of splits.
+    router = MetadataRouter(owner=type(owner).__name__).add_self_request(owner)
+    router.add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    if scorer is not None:
+        mapping = MethodMapping()
+        for method in scored:
+            mapping.add(caller=method, callee="score")
+        router.add(scorer=scorer, method_mapping=mapping)
+    return router
 
 
 def is_plain(X: Any, y: Any, *, of_labels: bool = False) -> bool:

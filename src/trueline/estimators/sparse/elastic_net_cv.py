@@ -14,7 +14,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_scalar, column_or_1d
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
-    MethodMapping,
     _raise_for_params,
     _routing_enabled,
     process_routing,
@@ -26,6 +25,7 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.estimators.shared.validation import (
     numeric_target,
     refuse_nonfinite,
+    router_of,
     some_folds,
     takes_batches,
     validate_data,
@@ -344,14 +344,7 @@ class ChosenByFolds(_Host):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """The routing of metadata, for the splitter."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                splitter=check_cv(self.cv),
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        return router_of(self, check_cv(self.cv))
 
 
 @parameters(without=CHOSEN)

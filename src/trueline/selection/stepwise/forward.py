@@ -16,19 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
-from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.numerics.blas import single_threaded_blas
-from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.selection.stepwise.tableau import (
     Columns,
@@ -233,13 +229,6 @@ class PartialCholesky:
         return self.columns.x_mean, np.array([self.columns.y_mean])
 
 
-class ForwardPath(NamedTuple):
-    """The columns in the order of their entry, and the residual square after each."""
-
-    columns: Columns
-    squares: Array
-
-
 def needs_rows(n: int, d: int, steps: int | None) -> bool:
     """Whether columns of the Gram matrix, one per step, are cheaper than the whole."""
     if d <= _FEW_COLUMNS:
@@ -253,93 +242,3 @@ def gram_columns(problem: Problem, steps: int | None) -> GramColumns:
         return GramColumns.from_rows(problem)
     moments = Moments.from_rows(problem.design, problem.target, problem.weights)
     return GramColumns.from_moments(moments if problem.fit_intercept else moments.about_zero())
-
-
-def forward_selection(
-    X: Any,
-    y: Any,
-    n_features: int,
-    *,
-    sample_weight: Any = None,
-    fit_intercept: bool = True,
-) -> ForwardPath:
-    """The columns that lower the residual square most, one after the other.
-
-    Each step adds to the least-squares model ::
-
-        minimise  sum_i s_i (y_i - x_i.w - b)^2
-
-    the column that lowers its minimum most; of columns that are equally good to rounding the lowest
-    is taken, and combinations of columns inside never enter. :class:`trueline.StepwiseRegression`
-    does the same and fits a model.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-    y : array of shape (n,)
-    n_features : int
-        How many columns; fewer come back if no more are linearly independent.
-    sample_weight : array of shape (n,), optional
-    fit_intercept : bool, default=True
-
-    Returns
-    -------
-    path : ForwardPath
-        ``columns`` in the order of entry and ``squares``, the residual square after each.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from trueline.selection.stepwise import forward_selection
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> forward_selection(X, y, 3).columns
-    array([2, 8, 3])
-    """
-    problem = _problem(X, y, sample_weight, fit_intercept)
-    if not 0 <= n_features <= problem.n_features:
-        raise ValueError(
-            f"n_features={n_features!r} must be between 0 and the number of columns, "
-            f"{problem.n_features}."
-        )
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
-        columns = gram_columns(problem, n_features)
-        if not (np.isfinite(columns.diagonal).all() and np.isfinite(columns.cross).all()):
-            raise ValueError("X or y holds NaN, infinity or numbers too large to be squared.")
-        model, squares = PartialCholesky(columns), []
-        for _ in range(n_features):
-            best = lowest_best(model)
-            if best is None:
-                break
-            model.enter(np.array([best]))
-            squares.append(float(model.square()[0]))
-    return ForwardPath(np.array(model.order, dtype=np.intp), np.array(squares))
-
-
-def lowest_best(model: PartialCholesky) -> int | None:
-    """The column that lowers the residual square most; None if none is left."""
-    outlook = model.outlook()
-    can = outlook.change != 0
-    if not can.any():
-        return None
-    square = np.where(can, outlook.square[:, 0], np.inf)
-    return int(np.flatnonzero(square <= square.min() + 1e-11 * model.y_square)[0])
-
-
-def _problem(X: Any, y: Any, sample_weight: Any, fit_intercept: bool) -> Problem:
-    X = X if hasattr(X, "tocsr") else np.asarray(X)
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    y = np.asarray(y, dtype=np.float64)
-    if X.ndim != 2 or y.shape != (X.shape[0],) or X.shape[0] == 0:
-        raise ValueError(
-            f"X must have the shape (n, d) and y the shape (n,), got {X.shape} and {y.shape}."
-        )
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None and (
-        weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all())
-    ):
-        raise ValueError("sample_weight must hold one number per row, none of them negative.")
-    if weights is not None and not weights.any():
-        raise ValueError("Sample weights are all zero: no row is left to choose by.")
-    if not np.isfinite(y).all():
-        raise ValueError("y holds NaN or infinity.")
-    return Problem(as_design(X), y[:, None], Squared(), NoPenalty(), fit_intercept, weights)
