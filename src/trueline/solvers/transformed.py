@@ -297,14 +297,11 @@ def solve_one_by_one(
         proof = certify_duality(problem, W, b, np.hstack(known))
     else:
         proof = certify(problem, W, b)
-    return Solution(
-        W,
-        b,
+    return monitor.solution(
+        proof,
         worst,
         solver.name,
-        n_iter=max(solution.n_iter for solution in found),
-        proof=proof,
-        trace=monitor.trace,
+        max(solution.n_iter for solution in found),
         notes=[
             f"{problem.n_targets} targets, each by itself",
             *(f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes),

@@ -78,14 +78,11 @@ class SmoothedMaximum(Solver):
         rows = np.flatnonzero(u)
         spread = (source.mean, source.scale)
         certificate = certify_maximum(problem, W, b, places[rows], u[rows, None], spread)
-        return Solution(
-            W,
-            b,
+        return monitor.solution(
+            certificate,
             status,
             self.name,
-            n_iter=max(1, n_iter),
-            proof=certificate,
-            trace=monitor.trace,
+            max(1, n_iter),
             tolerance=max(goal, left, progress.gap if status is Status.CONVERGED else 0.0),
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "

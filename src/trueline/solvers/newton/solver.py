@@ -169,14 +169,11 @@ class Newton(Solver):
             worst = Status.CONVERGED
         formed = sum(descent.gram.formed for descent in descents)
         updated = sum(descent.gram.updated for descent in descents)
-        return Solution(
-            certificate.coef,
-            certificate.intercept,
+        return monitor.solution(
+            certificate,
             worst,
             self.name,
-            n_iter=iterations,
-            proof=certificate,
-            trace=monitor.trace,
+            iterations,
             notes=[
                 f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
                 f"{counted(updated, 'time')} from those that changed",

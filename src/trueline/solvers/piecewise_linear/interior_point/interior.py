@@ -507,14 +507,11 @@ def solve_constant(problem: Problem, monitor: Monitor, name: str) -> Solution | 
     proof = certify_dual(problem, W, b, u)
     if not proof.gap <= _CLOSE * abs(proof.objective) + 1.1 * proof.objective_rounding:
         return None
-    return Solution(
-        W,
-        b,
+    return monitor.solution(
+        proof,
         Status.SOLVED,
         name,
-        n_iter=1,
-        proof=proof,
-        trace=monitor.trace,
+        1,
         notes=["no column is worth its penalty: the best constant is the answer"],
         extra={"interpolated": [np.flatnonzero(problem.target[:, t] == b[t]) for t in range(k)]},
     )

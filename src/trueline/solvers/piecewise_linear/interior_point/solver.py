@@ -123,14 +123,11 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
         f"{counted(steps, 'step')}, {counted(exchanges, 'exchange')} of rows",
         f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
     ]
-    return Solution(
-        W,
-        b,
+    return monitor.solution(
+        certificate,
         Status.SOLVED if close else Status.STALLED,
         name,
-        n_iter=max(1, steps),
-        proof=certificate,
-        trace=monitor.trace,
+        max(1, steps),
         notes=notes,
         extra={"interpolated": [answer.on_kinks for answer in answers]},
     )
@@ -174,13 +171,10 @@ class NonCrossing(Solver):
             )
         else:
             notes.append("the quantiles do not cross when they are fitted one by one")
-        return Solution(
-            answer.W,
-            answer.b,
+        return monitor.solution(
+            certificate,
             Status.SOLVED if close else Status.STALLED,
             self.name,
-            n_iter=max(1, answer.steps),
-            proof=certificate,
-            trace=monitor.trace,
+            max(1, answer.steps),
             notes=notes,
         )
