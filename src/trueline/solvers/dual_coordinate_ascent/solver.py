@@ -140,14 +140,10 @@ class DualCoordinateAscent(Solver):
         status = next((status for status in statuses if not status.is_final), statuses[0])
         if certificate.gap <= sum(iteration.target for iteration in iterations):
             status = Status.CONVERGED
-        return monitor.solution(
-            certificate,
-            status,
-            self.name,
-            max(n_iter for _, _, n_iter in found),
-            notes=[f"{problem.n_targets} targets, each by itself"] if len(found) > 1 else [],
-            extra={} if scores is None else {"scores": scores},
-        )
+        extra = {} if scores is None else {"scores": scores}
+        notes = [f"{problem.n_targets} targets, each by itself"] if len(found) > 1 else []
+        steps = max(n_iter for _, _, n_iter in found)
+        return monitor.solution(certificate, status, self.name, steps, notes=notes, extra=extra)
 
     def _descend(
         self, problem: Problem, options: Options, monitor: Monitor

@@ -339,14 +339,9 @@ def _all_rows_fitted(proof: Certificate, monitor: Monitor, max_iter: int, tol: f
     """The solution that such a proof is about."""
     enough = max(tol, _PROVEN) * proof.objective + 2 * proof.objective_rounding
     status, count, _ = run(_OneStep(proof), monitor, max_iter=max_iter, target_gap=enough)
+    notes = ["scale zero: all rows are fitted exactly, by one linear system of their products"]
     return monitor.solution(
-        proof,
-        status,
-        "newton",
-        count,
-        notes=["scale zero: all rows are fitted exactly, by one linear system of their products"],
-        tolerance=enough,
-        extra={"scale": 0.0},
+        proof, status, "newton", count, notes=notes, tolerance=enough, extra={"scale": 0.0}
     )
 
 

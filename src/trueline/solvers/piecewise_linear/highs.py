@@ -59,9 +59,8 @@ class HiGHS(Solver):
         size = abs(certificate.objective) + 1e-3 * problem.total_weight * targets
         close = certificate.gap <= _CLOSE * size + 1.1 * certificate.objective_rounding
         steps = sum(count for *_, count in columns)
-        return monitor.solution(
-            certificate, Status.SOLVED if close else Status.STALLED, self.name, max(1, steps)
-        )
+        status = Status.SOLVED if close else Status.STALLED
+        return monitor.solution(certificate, status, self.name, max(1, steps))
 
 
 def _solve_target(problem: Problem, number: int, method: str) -> tuple[Array, float, Array, int]:

@@ -123,14 +123,9 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
         f"{counted(steps, 'step')}, {counted(exchanges, 'exchange')} of rows",
         f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
     ]
-    return monitor.solution(
-        certificate,
-        Status.SOLVED if close else Status.STALLED,
-        name,
-        max(1, steps),
-        notes=notes,
-        extra={"interpolated": [answer.on_kinks for answer in answers]},
-    )
+    status = Status.SOLVED if close else Status.STALLED
+    extra = {"interpolated": [answer.on_kinks for answer in answers]}
+    return monitor.solution(certificate, status, name, max(1, steps), notes=notes, extra=extra)
 
 
 class NonCrossing(Solver):
@@ -171,10 +166,5 @@ class NonCrossing(Solver):
             )
         else:
             notes.append("the quantiles do not cross when they are fitted one by one")
-        return monitor.solution(
-            certificate,
-            Status.SOLVED if close else Status.STALLED,
-            self.name,
-            max(1, answer.steps),
-            notes=notes,
-        )
+        status = Status.SOLVED if close else Status.STALLED
+        return monitor.solution(certificate, status, self.name, max(1, answer.steps), notes=notes)
