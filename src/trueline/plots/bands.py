@@ -17,8 +17,9 @@ from trueline.plots.style import (
     axes,
     legend,
     legend_below,
-    some_rows,
-    tidy,
+    lines_of,
+    over_feature,
+    scatter_rows,
 )
 
 _GRID = 200
@@ -92,18 +93,11 @@ class QuantileFanDisplay(Display):
         """
         check_is_fitted(estimator)
         names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
-        values = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-        j = _column_number(feature, names, values.shape[1])
-        grid = np.linspace(values[:, j].min(), values[:, j].max(), _GRID)
-        rows = np.tile(np.median(values, axis=0), (_GRID, 1))
-        rows[:, j] = grid
-        frame: Any = rows
-        if names:
-            frame = type(X)({name: rows[:, i] for i, name in enumerate(names)})
+        j = _column_number(feature, names, np.shape(X)[1])
+        column, grid, frame, name = over_feature(X, j, _GRID)
         curves = np.asarray(estimator.predict(frame), dtype=float).reshape(_GRID, -1)
         quantiles = np.atleast_1d(np.asarray(getattr(estimator, "quantile", 0.5), dtype=float))
-        name = names[j] if names else ("x" if values.shape[1] == 1 else f"x{j}")
-        return cls(values[:, j], y, grid, curves, quantiles, name).plot(**arguments)
+        return cls(column, y, grid, curves, quantiles, name).plot(**arguments)
 
     def plot(self, ax: Any = None) -> QuantileFanDisplay:
         """Draw.
@@ -124,8 +118,8 @@ class QuantileFanDisplay(Display):
                 f"each of {len(quantiles)} quantiles, got shape {curves.shape}."
             )
         ax = axes(ax)
-        tidy(ax)
-        self._scatter(ax)
+        alpha = 0.6 if np.size(self.feature) <= 500 else 0.3
+        scatter_rows(ax, self.feature, self.target, s=12, color=GREY, alpha=alpha)
         order = np.argsort(quantiles, kind="stable")
         quantiles, curves = quantiles[order], curves[:, order]
         k = len(quantiles)
@@ -139,16 +133,9 @@ class QuantileFanDisplay(Display):
             name = _middle(quantiles[number]) if is_middle else None
             width, colour = (2.2, COLOURS[1]) if is_middle else (0.9, COLOURS[0])
             ax.plot(grid, curves[:, number], color=colour, linewidth=width, label=name)
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("target")
+        ax.set(xlabel=self.name, ylabel="target")
         legend(ax, "best")
         return self._drawn_on(ax)
-
-    def _scatter(self, ax: Any) -> None:
-        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        keep, label = some_rows(len(x))
-        alpha = 0.6 if len(x) <= 500 else 0.3
-        ax.scatter(x[keep], y[keep], s=12, color=GREY, alpha=alpha, linewidths=0, label=label)
 
 
 def _column_number(feature: int | str | None, names: list[str], d: int) -> int:
@@ -285,19 +272,11 @@ class AlternationDisplay(Display):
         -------
         self : AlternationDisplay
         """
-        x, y, predicted = (
-            np.asarray(part, dtype=float) for part in (self.x, self.y, self.predicted)
-        )
-        if not (x.shape == y.shape == predicted.shape and x.ndim == 1):
-            raise ValueError(
-                "x, y and predicted must be one-dimensional and equally long, got shapes "
-                f"{x.shape}, {y.shape} and {predicted.shape}."
-            )
+        x, y, predicted = lines_of(x=self.x, y=self.y, predicted=self.predicted)
         rows, dual = np.asarray(self.alternation, dtype=int), np.asarray(self.dual, dtype=float)
         if rows.shape != dual.shape:
             raise ValueError(f"There are {len(dual)} multipliers for {len(rows)} rows.")
         ax = axes(ax)
-        tidy(ax)
         largest = float(np.abs(y - predicted).max(initial=0.0))
         middle, shown = (0.0 * y, y - predicted) if self.errors else (predicted, y)
         self._band(ax, x, middle, largest)
@@ -310,8 +289,7 @@ class AlternationDisplay(Display):
             x[keep], shown[keep], s=size, color=COLOURS[0], alpha=0.6, linewidths=0, label="data"
         )
         self._marks(ax, x[rows], shown[rows], dual)
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("error" if self.errors else "target")
+        ax.set(xlabel=self.name, ylabel="error" if self.errors else "target")
         if self.errors:  # they fill the band from edge to edge
             legend_below(ax, 2)
         else:

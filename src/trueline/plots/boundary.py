@@ -17,7 +17,7 @@ from trueline.plots.style import (
     axes,
     check_choice,
     legend_below,
-    tidy,
+    limits,
 )
 from trueline.plots.views import View, choose_view
 
@@ -181,7 +181,6 @@ class BoundaryDisplay(Display):
         if self.points.shape[1] not in (1, 2):
             raise ValueError(f"points must have one or two columns, got {self.points.shape[1]}.")
         ax = axes(ax)
-        tidy(ax)
         if self.points.shape[1] == 1:
             self._line(ax)
         else:
@@ -211,8 +210,7 @@ class BoundaryDisplay(Display):
         self._rows(ax, np.column_stack([self.points[:, 0], heights]))
         ax.set_xlim(x[0], x[-1])
         ax.set_yticks(np.unique(heights), [str(self.classes[k]) for k in np.unique(self.labels)])
-        ax.set_xlabel(self.names[0])
-        ax.set_ylabel("class")
+        ax.set(xlabel=self.names[0], ylabel="class")
 
     # --- two coordinates ------------------------------------------------------------------------
 
@@ -229,10 +227,7 @@ class BoundaryDisplay(Display):
         if arrow and self.normal is not None:
             self._arrow(ax)
         self._rows(ax, self.points)
-        ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(y[0], y[-1])
-        ax.set_xlabel(self.names[0])
-        ax.set_ylabel(self.names[1])
+        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
 
     def _regions(self, ax: Any, x: Array, y: Array) -> None:
         """Every region in the colour of its class."""
@@ -354,9 +349,7 @@ def _comparable(first: float, second: float) -> bool:
 
 def _ticks(points: Array, resolution: int) -> tuple[Array, ...]:
     """A grid that surrounds the rows with some air."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    air = np.where(high > low, 0.12 * (high - low), 1.0)
-    low, high = low - air, high + air
+    low, high = limits(points, 0.12)
     spread = high - low
     if len(spread) == 2 and _comparable(*spread):
         # Both axes have one scale: the shorter one is filled up, or the picture were a strip.

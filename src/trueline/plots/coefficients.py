@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.errors import require
 from trueline.plots.style import (
     COLOURS,
     Array,
@@ -18,9 +17,9 @@ from trueline.plots.style import (
     coefficients_of,
     colour_bar,
     fitted,
+    grid_of_axes,
     names_of,
     replaces,
-    tidy,
     title,
 )
 
@@ -140,7 +139,6 @@ class CoefficientDisplay(Display):
         ax.invert_yaxis()
         left_out = len(coef) - len(order)
         ax.set_xlabel("coefficient" + (f" ({left_out} smaller ones not shown)" if left_out else ""))
-        tidy(ax)
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
         return self._drawn_on(ax)
@@ -301,7 +299,7 @@ class ClassCoefficientDisplay(Display):
         coef = np.asarray(self.coef, dtype=float)
         largest = float(np.abs(coef).max(initial=0.0)) or 1.0
         if shape is None:
-            self._map(axes(ax, self._size(top)), coef, largest, top)
+            self._map(axes(ax, self._size(top), is_image=True), coef, largest, top)
         else:
             self._images(coef, largest, shape)
         return self
@@ -329,15 +327,9 @@ class ClassCoefficientDisplay(Display):
     def _images(self, coef: Array, largest: float, shape: tuple[int, int]) -> None:
         if int(np.prod(shape)) != coef.shape[1]:
             raise ValueError(f"shape={shape} is not that of {coef.shape[1]} columns.")
-        pyplot = require("matplotlib.pyplot", "plot")
         k = len(self.classes)
-        across = min(k, 5)
-        down = -(-k // across)
-        size = (1.6 * across + 1.0, 1.75 * down)
-        _, grid = pyplot.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
-        for place in grid.ravel()[k:]:
-            place.set_visible(False)
-        for place, row, name in zip(grid.ravel(), coef, self.classes, strict=False):
+        grid = grid_of_axes(k, 5, (1.6 * min(k, 5) + 1.0, 1.75 * -(-k // 5)))
+        for place, row, name in zip(grid, coef, self.classes, strict=True):
             image = place.imshow(row.reshape(shape), cmap=_COLOURS, vmin=-largest, vmax=largest)
             title(place, str(name))
             place.set_xticks([])

@@ -20,7 +20,6 @@ from trueline.plots.style import (
     check_choice,
     fitted,
     legend,
-    tidy,
 )
 from trueline.selection.criteria import CRITERIA
 
@@ -115,7 +114,6 @@ class StepsDisplay(Display):
         came = np.array([bool(names) for names in self.entered], dtype=bool)
         went = np.array([bool(names) for names in self.left], dtype=bool) & ~came
         ax = axes(ax, (max(6.4, min(0.32 * len(values) + 2.0, 14.0)), 4.8))
-        tidy(ax)
         ax.plot(steps, values, color=PALE, linewidth=1.0, zorder=1.5)
         if self.errors is not None and np.isfinite(self.errors).any():
             ax.errorbar(steps, values, yerr=self.errors, fmt="none", ecolor=PALE, capsize=2.0)
@@ -291,7 +289,6 @@ class SubsetDisplay(Display):
         """
         sizes, values, proven, lower = self._sorted()
         ax = axes(ax)
-        tidy(ax)
         ax.plot(sizes, values, color=PALE, linewidth=1.0, zorder=1.5)
         if lower is not None and not proven.all():
             ax.vlines(sizes[~proven], lower[~proven], values[~proven], color=COLOURS[1], lw=1.2)

@@ -29,12 +29,13 @@ from trueline.plots.style import (
     Array,
     Display,
     axes,
+    check_one_column,
     legend,
     legend_below,
+    lines_of,
     losses_of,
     pair_of_axes,
     replaces,
-    tidy,
 )
 
 _POINTS = 601
@@ -125,7 +126,6 @@ class LossDisplay(Display):
             for kink, low, high in jumps:
                 slope_ax.plot([kink, kink], [low, high], ":", color=style["color"], linewidth=1.4)
         for one, name in ((value_ax, "loss"), (slope_ax, "derivative: influence of a row")):
-            tidy(one)
             one.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             one.set_xlim(-self.reach, self.reach)
             one.set_xlabel("margin $y z$" if y else "residual, prediction minus target")
@@ -302,13 +302,10 @@ class MarginLossDisplay(Display):
 
     def _sigmoid(self, ax: Any) -> None:
         z = np.linspace(-2 * self.reach, 2 * self.reach, _POINTS)
-        tidy(ax)
         ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle="dashed")
         ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
         ax.plot(z, expit(z), color=COLOURS[0], linewidth=2.2)
-        ax.set_xlim(z[0], z[-1])
-        ax.set_ylim(-0.02, 1.02)
-        ax.set_xlabel("score $z = x \\cdot w + b$")
+        ax.set(xlim=(z[0], z[-1]), ylim=(-0.02, 1.02), xlabel="score $z = x \\cdot w + b$")
         ax.set_ylabel("probability of the second class, $1 / (1 + e^{-z})$")
 
     def _losses(self, ax: Any) -> None:
@@ -316,7 +313,6 @@ class MarginLossDisplay(Display):
         margin = np.linspace(-self.reach, self.reach, _POINTS)
         # The 0-1 loss jumps at zero: a line through the jump would claim values in between.
         margin = np.insert(margin, np.searchsorted(margin, 0.0), [-1e-9, 0.0])
-        tidy(ax)
         ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
         highest = 0.0
         for number, (label, loss) in enumerate(losses.items()):
@@ -331,10 +327,8 @@ class MarginLossDisplay(Display):
                 linewidth=2.2,
                 label=label,
             )
-        ax.set_xlim(-self.reach, self.reach)
-        ax.set_ylim(-0.05, 1.1 * highest)
-        ax.set_xlabel("margin $y z$ (negative: on the wrong side)")
-        ax.set_ylabel("loss")
+        ax.set(xlim=(-self.reach, self.reach), ylim=(-0.05, 1.1 * highest))
+        ax.set(xlabel="margin $y z$ (negative: on the wrong side)", ylabel="loss")
         ax.legend(loc="upper right", frameon=False)
 
 
@@ -423,7 +417,7 @@ class OutlierDisplay(Display):
             For :meth:`plot`.
         """
         models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
-        _check_one_column(X)
+        check_one_column(X)
         for model in models.values():
             check_is_fitted(model)
         return _lines(cls, models, X, y).plot(**arguments)
@@ -446,7 +440,7 @@ class OutlierDisplay(Display):
         """
         from sklearn.base import clone
 
-        _check_one_column(X)
+        check_one_column(X)
         models = _default_models() if models is None else models
         fitted = {label: clone(model).fit(X, y) for label, model in models.items()}
         return _lines(cls, fitted, X, y).plot(**arguments)
@@ -462,14 +456,8 @@ class OutlierDisplay(Display):
         -------
         self : OutlierDisplay
         """
-        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        if x.shape != y.shape or x.ndim != 1:
-            raise ValueError(
-                f"feature and target must be one-dimensional and equally long, got shapes "
-                f"{x.shape} and {y.shape}."
-            )
+        x, y = lines_of(feature=self.feature, target=self.target)
         ax = axes(ax)
-        tidy(ax)
         ax.scatter(x, y, s=16, color=GREY, alpha=0.7, linewidths=0, label="data", zorder=2)
         if self.outliers is not None and np.any(self.outliers):
             far = np.asarray(self.outliers, dtype=bool)
@@ -482,8 +470,7 @@ class OutlierDisplay(Display):
             # Later lines are thinner: where two coincide, both are seen.
             width = max(3.6 - 0.6 * number, 1.2)
             ax.plot(x[order], line[order], color=colour, linewidth=width, label=label, zorder=4)
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("target")
+        ax.set(xlabel=self.name, ylabel="target")
         legend(ax, "best")
         return self._drawn_on(ax)
 
@@ -494,11 +481,6 @@ def _far(X: Any, y: Array) -> Any:
 
     size = np.abs(y - LeastAbsoluteDeviations().fit(X, y).predict(X))
     return size > _FAR * np.median(size) + 1e-9 * np.abs(y).max(initial=0.0)
-
-
-def _check_one_column(X: Any) -> None:
-    if np.ndim(X) != 2 or np.shape(X)[1] != 1:
-        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
 
 
 def _lines(

@@ -22,6 +22,8 @@ from trueline.plots.style import (
     check_choice,
     fitted,
     legend,
+    limits,
+    new_axes,
     tidy,
 )
 from trueline.wording import Readable, counted
@@ -120,7 +122,6 @@ class MistakeDisplay(Display):
         """
         check_choice("show", show, ("cumulative", "epochs"))
         ax = axes(ax)
-        tidy(ax)
         if show == "cumulative":
             self._cumulative(ax)
         else:
@@ -140,8 +141,7 @@ class MistakeDisplay(Display):
                 ax.axhline(self.bound, color=COLOURS[1], linestyle="--", linewidth=1.4, label=label)
             else:
                 ax.plot([], [], "--", color=COLOURS[1], label=label + " (above the picture)")
-        ax.set_xlabel("rows seen")
-        ax.set_ylabel("mistakes so far")
+        ax.set(xlabel="rows seen", ylabel="mistakes so far")
         legend(ax, "best")
 
     def _epochs(self, ax: Any) -> None:
@@ -164,8 +164,7 @@ class MistakeDisplay(Display):
                 "none left", (passes[-1], 0.0), (-8, 14), textcoords="offset points", color=GREY
             )
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.set_xlabel("pass over the data")
-        ax.set_ylabel("rows" if both else "mistakes in this pass")
+        ax.set(xlabel="pass over the data", ylabel="rows" if both else "mistakes in this pass")
 
 
 def _positions(record: Any) -> Any:
@@ -180,6 +179,9 @@ def _positions(record: Any) -> Any:
 def plot_mistakes(estimator: Any, ax: Any = None, *, show: str = "cumulative") -> MistakeDisplay:
     """Draw the mistakes of a fitted online classifier; see :class:`MistakeDisplay`."""
     return MistakeDisplay.from_estimator(estimator, ax=ax, show=show)
+
+
+_CANVAS = 5.6, 5.2
 
 
 @dataclass(repr=False)
@@ -284,9 +286,12 @@ class UpdateAnimation(Readable):
         """
         from matplotlib.animation import FuncAnimation
 
-        figure, ax = self._canvas()
+        ax = new_axes(size=_CANVAS)
         return FuncAnimation(
-            figure, lambda frame: self.draw(ax, int(frame)), frames=self.frames, interval=interval
+            ax.figure,
+            lambda frame: self.draw(ax, int(frame)),
+            frames=self.frames,
+            interval=interval,
         )
 
     def save(self, path: str | Path, *, interval: float = 600.0) -> None:
@@ -302,12 +307,12 @@ class UpdateAnimation(Readable):
             writer = HTMLWriter(fps=frames_per_second, embed_frames=True)
         else:
             raise ValueError(f"An animation is a .gif or an .html file, not {path.name!r}.")
-        figure, ax = self._canvas()
-        with writer.saving(figure, str(path), dpi=100):
+        ax = new_axes(size=_CANVAS)
+        with writer.saving(ax.figure, str(path), dpi=100):
             for frame in self.frames:
                 self.draw(ax, int(frame))
                 writer.grab_frame()
-        pyplot.close(figure)
+        pyplot.close(ax.figure)
 
     def _repr_html_(self) -> str:
         """In a notebook: the animation with buttons."""
@@ -316,15 +321,11 @@ class UpdateAnimation(Readable):
             self.save(path)
             return path.read_text(encoding="utf-8")
 
-    def _canvas(self) -> tuple[Any, Any]:
-        pyplot = require("matplotlib.pyplot", "plot")
-        return pyplot.subplots(figsize=(5.6, 5.2), layout="constrained")
-
     def draw(self, ax: Any, update: int) -> None:
         """Draw the state after so many corrections on given axes."""
         ax.clear()
         tidy(ax)
-        low, high = self._limits()
+        low, high = limits(self._X, 0.12)
         for number, sign in enumerate((-1.0, 1.0)):
             rows = self._signs == sign
             ax.scatter(
@@ -340,15 +341,8 @@ class UpdateAnimation(Readable):
         self._line(ax, w, low, high, color="black", linestyle="-")
         wrong = int(np.sum(self._signs * (self._X @ w[:2] + w[2]) <= 0))
         ax.set_title(f"after {counted(update, 'correction')}: {counted(wrong, 'mistake')} left")
-        ax.set_xlim(low[0], high[0])
-        ax.set_ylim(low[1], high[1])
-        ax.set_xlabel(self.names[0])
+        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=self.names[0])
         ax.set_ylabel(self.names[1])
-
-    def _limits(self) -> tuple[Array, Array]:
-        low, high = self._X.min(axis=0), self._X.max(axis=0)
-        air = np.where(high > low, 0.12 * (high - low), 1.0)
-        return low - air, high + air
 
     def _shade(self, ax: Any, w: Array, low: Array, high: Array) -> None:
         """The side of the second class, coloured."""

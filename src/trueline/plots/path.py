@@ -27,7 +27,6 @@ from trueline.plots.style import (
     legend,
     names_of,
     replaces,
-    tidy,
 )
 
 _DASHES = ("-", "--", ":", "-.")
@@ -133,14 +132,12 @@ class PathDisplay(Display):
         norms = np.abs(coefs).sum(axis=0)
         x = alphas if against == "alpha" else norms
         ax = axes(ax, (8.0, 4.8))
-        tidy(ax)
         ax.axhline(0.0, color="black", linewidth=0.8)
         if against == "alpha":
             draw_strengths(ax, alphas)
             places = dict(self.marked or {})
         else:
-            ax.set_xlabel("sum of absolute coefficients")
-            ax.set_xlim(norms.min(), norms.max() or 1.0)
+            ax.set(xlabel="sum of absolute coefficients", xlim=(norms.min(), norms.max() or 1.0))
             at = np.log(alphas[::-1]), norms[::-1]
             places = {
                 name: float(np.interp(np.log(alpha), *at))
@@ -395,8 +392,7 @@ def positive_strengths(alphas: Array) -> NDArray[np.bool_]:
 
 def draw_strengths(ax: Any, alphas: Array) -> None:
     """Make the lower axis one of strengths."""
-    ax.set_xscale("log")
-    ax.set_xlim(alphas.max(), alphas.min())
+    ax.set(xscale="log", xlim=(alphas.max(), alphas.min()))
     ax.set_xlabel("alpha (weaker penalty to the right)")
 
 
@@ -525,7 +521,6 @@ class CVCurveDisplay(Display):
         shown = positive_strengths(alphas)  # the choice is among all
         alphas, mean, spread = alphas[shown], mean[shown], spread[shown]
         ax = axes(ax, (8.0, 4.8))
-        tidy(ax)
         self.errorbar_ = ax.errorbar(
             alphas,
             mean,

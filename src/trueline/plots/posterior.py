@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.errors import require
 from trueline.plots.style import (
     COLOURS,
     GREY,
@@ -19,8 +18,11 @@ from trueline.plots.style import (
     Display,
     axes,
     legend,
+    lines_of,
     names_of,
-    some_rows,
+    new_axes,
+    over_feature,
+    scatter_rows,
     tidy,
     title,
 )
@@ -84,12 +86,7 @@ class PosteriorDisplay(Readable):
         -------
         self : PosteriorDisplay
         """
-        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        if x.shape != y.shape or x.ndim != 1:
-            raise ValueError(
-                "feature and target must be one-dimensional and equally long, got shapes "
-                f"{x.shape} and {y.shape}."
-            )
+        x, y = lines_of(feature=self.feature, target=self.target)
         if not self.model.fit_intercept:
             raise ValueError("The picture shows intercept and slope: fit_intercept must be True.")
         default = sorted({min(step, len(x)) for step in (2, 3, 5, len(x))})
@@ -98,16 +95,9 @@ class PosteriorDisplay(Readable):
             raise ValueError(
                 f"steps must be ascending numbers of points between 1 and {len(x)}, got {steps}."
             )
-        pyplot = require("matplotlib.pyplot", "plot")
-        self.figure_, self.axes_ = pyplot.subplots(
-            2,
-            len(steps),
-            figsize=(2.9 * len(steps) + 0.4, 5.6),
-            layout="constrained",
-            sharex="row",
-            sharey="row",
-            squeeze=False,
-        )
+        size, shared = (2.9 * len(steps) + 0.4, 5.6), {"sharex": "row", "sharey": "row"}
+        self.axes_ = new_axes(2, len(steps), size=size, squeeze=False, **shared)
+        self.figure_ = self.axes_[0, 0].figure
         model = clone(self.model)
         seen = 0
         for number, step in enumerate(steps):
@@ -142,8 +132,7 @@ class PosteriorDisplay(Readable):
         ax.scatter(x[step:], y[step:], s=10, color=GREY, alpha=0.35, linewidths=0)
         ax.scatter(x[:step], y[:step], s=18, color="black", linewidths=0, zorder=3)
         reach = float(np.ptp(y)) or 1.0
-        ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
-        ax.set_xlabel(self.name)
+        ax.set(ylim=(y.min() - 0.6 * reach, y.max() + 0.6 * reach), xlabel=self.name)
         title(ax, counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
@@ -279,25 +268,11 @@ class ProcessDisplay(Display):
             For :meth:`plot`.
         """
         check_is_fitted(estimator)
-        rows = np.asarray(X, dtype=float)
-        column = rows[:, feature]
-        air = beyond * (float(np.ptp(column)) or 1.0)
-        grid = np.linspace(column.min() - air, column.max() + air, _PROCESS_GRID)
-        at = np.tile(np.median(rows, axis=0), (_PROCESS_GRID, 1))
-        at[:, feature] = grid
-        names = getattr(estimator, "feature_names_in_", None)
-        frame: Any = at
-        if names is not None:
-            frame = type(X)({str(name): at[:, j] for j, name in enumerate(names)})
+        column, grid, frame, name = over_feature(X, feature, _PROCESS_GRID, beyond)
         mean, std = estimator.predict(frame, return_std=True)
         drawn = None
         if samples:
             drawn = estimator.sample_y(frame, samples, random_state, noise=False)
-        name = (
-            names_of(names, rows.shape[1])[feature]
-            if rows.shape[1] > 1 or names is not None
-            else "x"
-        )
         return cls(column, y, grid, mean, std, drawn, name).plot(**arguments)
 
     def plot(self, ax: Any = None) -> ProcessDisplay:
@@ -311,14 +286,8 @@ class ProcessDisplay(Display):
         -------
         self : ProcessDisplay
         """
-        grid, mean, std = (np.asarray(part, float) for part in (self.grid, self.mean, self.std))
-        if not grid.shape == mean.shape == std.shape or grid.ndim != 1:
-            raise ValueError(
-                "grid, mean and std must be one-dimensional and equally long, got shapes "
-                f"{grid.shape}, {mean.shape} and {std.shape}."
-            )
+        grid, mean, std = lines_of(grid=self.grid, mean=self.mean, std=self.std)
         ax = axes(ax)
-        tidy(ax)
         for width, alpha in ((2, 0.14), (1, 0.22)):
             label = f"{width} standard deviation{'s' if width > 1 else ''}"
             shade = {"color": COLOURS[0], "alpha": alpha, "linewidth": 0, "label": label}
@@ -329,11 +298,8 @@ class ProcessDisplay(Display):
                 name = f"{samples.shape[1]} samples" if s == 0 else None
                 ax.plot(grid, samples[:, s], color=COLOURS[4], linewidth=0.8, label=name)
         ax.plot(grid, mean, color=COLOURS[1], linewidth=2.0, label="mean")
-        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        keep, label = some_rows(len(x))
-        ax.scatter(x[keep], y[keep], s=12, color=GREY, linewidths=0, zorder=3, label=label)
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("target")
+        scatter_rows(ax, self.feature, self.target, s=12, color=GREY, zorder=3)
+        ax.set(xlabel=self.name, ylabel="target")
         legend(ax, "best")
         return self._drawn_on(ax)
 
@@ -403,7 +369,6 @@ class LengthScaleDisplay(Display):
             raise ValueError(f"Length scales must be positive, got {self.length_scales!r}.")
         names = names_of(self.names, len(scales))
         ax = axes(ax, (6.4, 0.9 + 0.35 * len(scales)))
-        tidy(ax)
         order = np.argsort(-scales, kind="stable")
         ax.barh([names[j] for j in order], 1.0 / scales[order], color=COLOURS[0])
         ax.set_xlabel("1 / length scale")

@@ -17,9 +17,10 @@ from trueline.plots.style import (
     axes,
     check_choice,
     colour_bar,
+    lines_of,
+    over_feature,
     replaces,
-    some_rows,
-    tidy,
+    scatter_rows,
     title,
 )
 
@@ -84,15 +85,9 @@ class FitDisplay(Display):
         y_true, y_pred = _column(y, target), _column(estimator.predict(X), target)
         if np.shape(X)[1] != 1 or not hasattr(X, "__array__"):
             return cls(y_true, y_pred).plot(**arguments)
-        feature = np.asarray(X, dtype=float)[:, 0]
         # A curve (polynomial features) shows as one only if it is drawn on a fine grid.
-        grid = np.linspace(feature.min(), feature.max(), 200)
-        frame = grid[:, None]
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is not None:
-            frame = type(X)({names[0]: grid})
+        feature, grid, frame, name = over_feature(X, 0, 200)
         curve = _column(estimator.predict(frame), target)
-        name = str(names[0]) if names is not None else "x"
         return cls(y_true, y_pred, feature, name, (grid, curve)).plot(**arguments)
 
     def plot(self, ax: Any = None) -> FitDisplay:
@@ -106,14 +101,8 @@ class FitDisplay(Display):
         -------
         self : FitDisplay
         """
-        y_true, y_pred = np.asarray(self.y_true, float), np.asarray(self.y_pred, float)
-        if y_true.shape != y_pred.shape or y_true.ndim != 1:
-            raise ValueError(
-                f"y_true and y_pred must be one-dimensional and equally long, got shapes "
-                f"{y_true.shape} and {y_pred.shape}."
-            )
+        y_true, y_pred = lines_of(y_true=self.y_true, y_pred=self.y_pred)
         ax = axes(ax)
-        tidy(ax)
         draw = self._against_truth if self.feature is None else self._over_feature
         draw(ax, y_true, y_pred)
         return self._drawn_on(ax)
@@ -122,8 +111,7 @@ class FitDisplay(Display):
         ends = [min(y_true.min(), y_pred.min()), max(y_true.max(), y_pred.max())]
         ax.plot(ends, ends, color="black", linewidth=0.9, label="predicted = actual")
         _scatter(ax, y_pred, y_true)
-        ax.set_xlabel("predicted")
-        ax.set_ylabel("actual")
+        ax.set(xlabel="predicted", ylabel="actual")
         ax.legend(frameon=False, title=_quality(y_true, y_pred), title_fontsize="medium")
 
     def _over_feature(self, ax: Any, y_true: Array, y_pred: Array) -> None:
@@ -132,8 +120,7 @@ class FitDisplay(Display):
         order = np.argsort(feature, kind="stable")
         x, y = self.line if self.line is not None else (feature[order], y_pred[order])
         ax.plot(x, y, color=COLOURS[1], linewidth=2.0, label="fit")
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("target")
+        ax.set(xlabel=self.name, ylabel="target")
         ax.legend(frameon=False, title=_quality(y_true, y_pred), title_fontsize="medium")
 
 
@@ -143,9 +130,7 @@ def _column(y: Any, target: int) -> Array:
 
 
 def _scatter(ax: Any, x: Array, y: Array) -> None:
-    keep, label = some_rows(len(x))
-    alpha = 0.7 if len(x) <= 500 else 0.25
-    ax.scatter(x[keep], y[keep], s=16, color=COLOURS[0], alpha=alpha, linewidths=0, label=label)
+    scatter_rows(ax, x, y, s=16, color=COLOURS[0], alpha=0.7 if len(x) <= 500 else 0.25)
 
 
 def _quality(y_true: Array, y_pred: Array) -> str:
@@ -326,7 +311,7 @@ class ConfusionDisplay(Display):
         check_choice("numbers", numbers, ("counts", "percent", "none"))
         counts, k = np.asarray(self.counts, dtype=float), len(self.classes)
         side = min(3.0 + 0.42 * k, 9.0)
-        ax = axes(ax, (side + 0.6, side))
+        ax = axes(ax, (side + 0.6, side), is_image=True)
         total = counts.sum(axis=1, keepdims=True)
         share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
         image = ax.imshow(share, cmap="Blues", vmin=0.0, vmax=1.0)
@@ -341,8 +326,7 @@ class ConfusionDisplay(Display):
         ax.set_yticks(range(k), names)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        ax.set_xlabel("predicted class")
-        ax.set_ylabel("true class")
+        ax.set(xlabel="predicted class", ylabel="true class")
         wrong, everything = counts.sum() - np.trace(counts), counts.sum()
         part = 100 * wrong / everything if everything else 0.0
         title(ax, f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)")

@@ -17,7 +17,6 @@ from trueline.plots.style import (
     axes,
     legend,
     legend_below,
-    tidy,
 )
 
 
@@ -91,7 +90,6 @@ class ComparisonDisplay(Display):
             )
         count, folds = scores.shape
         ax = axes(ax, (7.2, 1.5 + 0.45 * count))
-        tidy(ax)
         place = np.arange(count)
         mean = scores.mean(axis=1)
         error = scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(count)
@@ -121,8 +119,7 @@ class ComparisonDisplay(Display):
         for label in ax.get_yticklabels():
             if label.get_text() == self.chosen:
                 label.set_fontweight("bold")
-        ax.set_ylim(count - 0.5, -0.5)
-        ax.set_xlabel(f"{self.scorer}, {folds} folds")
+        ax.set(ylim=(count - 0.5, -0.5), xlabel=f"{self.scorer}, {folds} folds")
         self._leave_out_far_ones(ax, mean, error)
         # Outside the picture: the rows of models leave no room for it.
         legend_below(ax, 2)
@@ -233,7 +230,6 @@ class ComplexityDisplay(Display):
         is_error = self.scorer.startswith("neg ")
         sign = -1.0 if is_error else 1.0
         ax = axes(ax, (7.2, 4.6))
-        tidy(ax)
         order = np.argsort(values)
         for which, label, colour, marker in (
             (self.train, "training rows", GREY, "s"),

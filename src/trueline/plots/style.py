@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,30 +56,90 @@ class Display(Readable):
         return self
 
 
-def axes(ax: Any, size: tuple[float, float] = (6.4, 4.8)) -> Any:
-    """The axes to draw on: the given ones, or those of a new figure."""
-    if ax is not None:
-        return ax
+def new_axes(*shape: int, size: tuple[float, float], **options: Any) -> Any:
+    """The axes of a new figure, one or an array of them."""
     pyplot = require("matplotlib.pyplot", "plot")
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    return pyplot.subplots(*shape, figsize=size, layout="constrained", **options)[1]
+
+
+def axes(ax: Any, size: tuple[float, float] = (6.4, 4.8), *, is_image: bool = False) -> Any:
+    """The axes to draw on: the given ones, or those of a new figure."""
+    ax = new_axes(size=size) if ax is None else ax
+    if not is_image:
+        tidy(ax)
+    return ax
+
+
+def grid_of_axes(count: int, across: int, size: Any, **options: Any) -> Any:
+    """So many axes of a new figure in rows, of which the last may not be full."""
+    across = min(count, across)
+    found = new_axes(-(-count // across), across, size=size, squeeze=False, **options).ravel()
+    for unused in found[count:]:
+        unused.set_visible(False)
+    return found[:count]
 
 
 def pair_of_axes(ax: Any, reach: float) -> Any:
     """Two axes side by side, for curves from -reach to reach."""
     if not reach > 0:
         raise ValueError(f"reach must be positive, got {reach!r}.")
-    if ax is not None:
-        return ax
-    pyplot = require("matplotlib.pyplot", "plot")
-    return pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
+    pair = new_axes(1, 2, size=(9.6, 4.2)) if ax is None else ax
+    for one in pair:
+        tidy(one)
+    return pair
 
 
-def some_rows(n: int) -> tuple[Any, str]:
-    """Which of n rows are drawn, the same each time, and how they are called in the legend."""
-    if n <= _MOST_POINTS:
-        return slice(None), "data"
-    rows = np.sort(np.random.default_rng(0).choice(n, _MOST_POINTS, replace=False))
-    return rows, f"data ({_MOST_POINTS:,} of {n:,} rows)"
+def scatter_rows(ax: Any, x: ArrayLike, y: ArrayLike, **style: Any) -> None:
+    """Draw rows, of very many the same ones each time, with their name in the legend."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    n, label = len(x), "data"
+    keep: Any = slice(None)
+    if n > _MOST_POINTS:
+        keep = np.sort(np.random.default_rng(0).choice(n, _MOST_POINTS, replace=False))
+        label = f"data ({_MOST_POINTS:,} of {n:,} rows)"
+    ax.scatter(x[keep], y[keep], linewidths=0, label=label, **style)
+
+
+def lines_of(**parts: ArrayLike) -> list[Array]:
+    """Arrays of numbers that must be one-dimensional and equally long."""
+    found = [np.asarray(part, dtype=float) for part in parts.values()]
+    shapes = [str(array.shape) for array in found]
+    if found[0].ndim != 1 or len(set(shapes)) > 1:
+        *names, last = parts
+        raise ValueError(
+            f"{', '.join(names)} and {last} must be one-dimensional and equally long, got shapes "
+            f"{', '.join(shapes[:-1])} and {shapes[-1]}."
+        )
+    return found
+
+
+def over_feature(X: Any, j: int, points: int, beyond: float = 0.0) -> tuple[Any, Any, Any, str]:
+    """A column, a grid over it, rows of the grid with the others at their medians, its name.
+
+    ``beyond`` is how far the grid leaves the data at both ends, as a share of their range.
+    """
+    values = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    names, column = getattr(X, "columns", None), values[:, j]
+    air = beyond * (float(np.ptp(column)) or 1.0)
+    grid = np.linspace(column.min() - air, column.max() + air, points)
+    rows = np.tile(np.median(values, axis=0), (points, 1))
+    rows[:, j] = grid
+    if names is not None:
+        return column, grid, type(X)(dict(zip(names, rows.T))), str(names[j])
+    return column, grid, rows, "x" if values.shape[1] == 1 else f"x{j}"
+
+
+def check_one_column(X: Any) -> None:
+    """Refuse rows of several columns."""
+    if np.ndim(X) != 2 or np.shape(X)[1] != 1:
+        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+
+
+def limits(points: Array, air: float) -> tuple[Array, Array]:
+    """The least and the largest coordinates to show, with some air around the points."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    beside = np.where(high > low, air * (high - low), 1.0)
+    return low - beside, high + beside
 
 
 def tidy(ax: Any) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from trueline.errors import require
 from trueline.plots.style import (
     COLOURS,
     GREY,
@@ -20,7 +19,8 @@ from trueline.plots.style import (
     check_choice,
     fitted,
     legend,
-    tidy,
+    limits,
+    new_axes,
     title,
 )
 from trueline.trace import Trace
@@ -147,10 +147,8 @@ class TraceDisplay(Display):
                 self.lines_ += ax.step(
                     trace[against], pocket, where="post", label=of[label] + "pocket", **dark
                 )
-        tidy(ax)
         ax.set_ylim(bottom=0)
-        ax.set_xlabel(_AGAINST.get(against, against))
-        ax.set_ylabel("rows on the wrong side")
+        ax.set(xlabel=_AGAINST.get(against, against), ylabel="rows on the wrong side")
         for axis in (ax.xaxis, ax.yaxis):
             axis.get_major_locator().set_params(integer=True)
         if len(self.lines_) > 1:
@@ -176,11 +174,9 @@ class TraceDisplay(Display):
         )
 
     def _label(self, ax: Any, against: str, show: str, second: str) -> None:
-        ax.set_yscale("log")
-        ax.set_xlabel(against)
+        ax.set(yscale="log", xlabel=against)
         names = {"gap": second, "objective": "objective above the lowest reached"}
         ax.set_ylabel(names.get(show, "distance to the optimum"))
-        tidy(ax)
         handles, _ = ax.get_legend_handles_labels()
         if show == "both":
             handles += ax.plot([], [], "-", color=GREY, label="objective above the lowest")
@@ -354,17 +350,14 @@ class DescentDisplay(Display):
         """
         count = len(self.paths)
         if ax is None:
-            pyplot = require("matplotlib.pyplot", "plot")
             size = (4.6 * count if count > 1 else 5.6, 4.4)
-            _, ax = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
+            ax = new_axes(1, count, size=size, squeeze=False)
         places = np.ravel(ax)
         if len(places) != count:
             raise ValueError(f"There are {count} paths to draw on {len(places)} axes.")
         shown = np.vstack([*self.paths.values(), self.minimum[None]])
-        shown = shown[np.isfinite(shown).all(axis=1)]
-        low, high = shown.min(axis=0), shown.max(axis=0)
-        air = np.where(high > low, 0.15 * (high - low), 1.0)
-        ticks = [np.linspace(a, b, _GRID) for a, b in zip(low - air, high + air)]
+        ends = limits(shown[np.isfinite(shown).all(axis=1)], 0.15)
+        ticks = [np.linspace(a, b, _GRID) for a, b in zip(*ends)]
         mesh = np.meshgrid(*ticks)
         heights = self.objective(np.column_stack([part.ravel() for part in mesh]))
         heights = heights.reshape(mesh[0].shape)
@@ -374,8 +367,7 @@ class DescentDisplay(Display):
         for place, (label, path) in zip(places, self.paths.items()):
             place.contour(*ticks, heights, levels=levels, cmap="Greys_r", linewidths=0.8)
             self._way(place, path)
-            place.set_xlabel(self.names[0])
-            place.set_ylabel(self.names[1])
+            place.set(xlabel=self.names[0], ylabel=self.names[1])
             place.spines[["top", "right"]].set_visible(False)
             if label:
                 title(place, label)

@@ -8,7 +8,7 @@ which the rows vary most: it shows every row on its true side, however many colu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,23 +94,17 @@ def choose_view(
             "name two columns by features=(...)."
         )
     if can_project and (view == "projection" or (wide and view == "auto")):
-        return replace(_projection(dense, labels, mistaken, classes, weights, scores), rows=rows)
-    columns = _columns(features, names, weights)
-    seen = _plane(estimator, X, dense, columns, at, names, labels, mistaken, classes, weights)
-    return replace(seen, rows=rows)
+        seen = _projection(dense, weights, scores)
+    else:
+        columns = _columns(features, names, weights)
+        seen = _plane(estimator, X, dense, columns, at, names, classes, weights)
+    return View(labels=labels, mistaken=mistaken, classes=classes, rows=rows, **seen)
 
 
 # --- the two views ------------------------------------------------------------------------------
 
 
-def _projection(
-    X: Array,
-    labels: NDArray[np.intp],
-    mistaken: NDArray[np.bool_],
-    classes: NDArray[Any],
-    weights: Any,
-    scores: Array | None,
-) -> View:
+def _projection(X: Array, weights: Any, scores: Array | None) -> dict[str, Any]:
     w = np.asarray(weights[0], dtype=float)
     length = float(np.linalg.norm(w))
     raw = np.asarray(scores, dtype=float)
@@ -119,18 +113,14 @@ def _projection(
     along = along - np.outer(along @ (w / length), w / length)
     # The first right singular vector: most variation of what the first axis does not show.
     direction = np.linalg.svd(along, full_matrices=False)[2][0]
-    points = np.column_stack([distance, along @ direction])
-    return View(
-        points,
-        labels,
-        mistaken,
-        classes,
-        ("signed distance to the boundary", "direction of most variation along it"),
-        lambda at: (at[:, 0] > 0).astype(np.intp),
-        lambda at: at[:, 0] * length,
-        np.array([length, 0.0]),
-        raw,
-    )
+    return {
+        "points": np.column_stack([distance, along @ direction]),
+        "names": ("signed distance to the boundary", "direction of most variation along it"),
+        "predict": lambda at: (at[:, 0] > 0).astype(np.intp),
+        "score": lambda at: at[:, 0] * length,
+        "normal": np.array([length, 0.0]),
+        "row_scores": raw,
+    }
 
 
 def _plane(
@@ -140,11 +130,9 @@ def _plane(
     columns: list[int],
     at: ArrayLike | None,
     names: list[str],
-    labels: NDArray[np.intp],
-    mistaken: NDArray[np.bool_],
     classes: NDArray[Any],
     weights: Any,
-) -> View:
+) -> dict[str, Any]:
     held = drawn.mean(axis=0) if at is None else np.asarray(at, dtype=float)
     if held.shape != (X.shape[1],):
         raise ValueError(f"at must give a value for each of {X.shape[1]} columns.")
@@ -166,19 +154,17 @@ def _plane(
         return np.asarray(estimator.predict_proba(rows_at(points)), dtype=float)
 
     is_binary = weights is not None and len(classes) == 2 and len(columns) == 2
-    return View(
-        drawn[:, columns],
-        labels,
-        mistaken,
-        classes,
-        tuple(names[j] for j in columns),
-        predict,
-        score,
-        np.asarray(weights[0], dtype=float)[columns] if is_binary else None,
+    is_whole = X.shape[1] == len(columns)
+    return {
+        "points": drawn[:, columns],
+        "names": tuple(names[j] for j in columns),
+        "predict": predict,
+        "score": score,
+        "normal": np.asarray(weights[0], dtype=float)[columns] if is_binary else None,
         # Between the lines of a cut lie rows that are far from it: no margin is shown then.
-        _scores(estimator, _like(drawn, X), classes) if X.shape[1] == len(columns) else None,
-        probability=probability if hasattr(estimator, "predict_proba") else None,
-    )
+        "row_scores": _scores(estimator, _like(drawn, X), classes) if is_whole else None,
+        "probability": probability if hasattr(estimator, "predict_proba") else None,
+    }
 
 
 # --- what is asked of data and classifier ---------------------------------------------------------

@@ -397,6 +397,13 @@ class Monitor:
         """Whether somebody wants to see every iteration."""
         return self.trace.enabled or bool(self.callbacks)
 
+    def solution(
+        self, proof: Any, status: Status, solver: str, n_iter: int = 1, **facts: Any
+    ) -> Solution:
+        """The coefficients of a proof as what a solver has found, with what was seen on the way."""
+        W, b = proof.coef, proof.intercept
+        return Solution(W, b, status, solver, n_iter, proof=proof, trace=self.trace, **facts)
+
 
 def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, Array]]) -> Monitor:
     """A monitor that sees the coefficients which a change of coordinates leads back to."""

@@ -284,16 +284,7 @@ def finish(
         certificate = _nothing_proven(problem, W, b)
     else:
         certificate = prover.certify(W, b)
-    return Solution(
-        W,
-        b,
-        status,
-        name,
-        n_iter=n_iter,
-        proof=certificate,
-        trace=monitor.trace,
-        notes=notes or [],
-    )
+    return monitor.solution(certificate, status, name, n_iter, notes=notes or [])
 
 
 def _nothing_proven(problem: Problem, W: Array, b: Array) -> Certificate:

@@ -297,19 +297,12 @@ def solve_one_by_one(
         proof = certify_duality(problem, W, b, np.hstack(known))
     else:
         proof = certify(problem, W, b)
-    return Solution(
-        W,
-        b,
-        worst,
-        solver.name,
-        n_iter=max(solution.n_iter for solution in found),
-        proof=proof,
-        trace=monitor.trace,
-        notes=[
-            f"{problem.n_targets} targets, each by itself",
-            *(f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes),
-        ],
-    )
+    notes = [
+        f"{problem.n_targets} targets, each by itself",
+        *(f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes),
+    ]
+    steps = max(solution.n_iter for solution in found)
+    return monitor.solution(proof, worst, solver.name, steps, notes=notes)
 
 
 def only(problem: Problem, t: int) -> Problem:

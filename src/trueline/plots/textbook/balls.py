@@ -11,8 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from trueline.errors import require
-from trueline.plots.style import COLOURS, GREY, PALE, Array, Display, fitted, legend, names_of, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    PALE,
+    Array,
+    Display,
+    fitted,
+    legend,
+    names_of,
+    new_axes,
+    tidy,
+)
 
 _TITLES = {
     1.0: "$\\|w\\|_1 \\leq t$",
@@ -107,10 +117,7 @@ class BallDisplay(Display):
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie above 0 and not above 1, got {self.share!r}.")
         if ax is None:
-            pyplot = require("matplotlib.pyplot", "plot")
-            _, ax = pyplot.subplots(
-                1, 3, figsize=(10.8, 4.1), layout="constrained", sharex=True, sharey=True
-            )
+            ax = new_axes(1, 3, size=(10.8, 4.1), sharex=True, sharey=True)
         self.touching_ = {}
         for each, order in zip(ax, _TITLES, strict=True):
             self._panel(each, order, centre, H)
@@ -140,9 +147,7 @@ class BallDisplay(Display):
         ax.plot(*centre, "o", color="black", markersize=5, label="least squares")
         style = {"color": COLOURS[1], "markersize": 8, "markeredgecolor": "white", "zorder": 5}
         ax.plot(*best, "o", label="best in the ball", **style)
-        ax.set_aspect("equal")
-        ax.set_xlim(-reach, reach)
-        ax.set_ylim(-reach, reach)
+        ax.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
         ax.set_title(_TITLES[order])
         ax.set_xlabel(f"coefficient of {names_of(self.names, 2)[0]}")
 

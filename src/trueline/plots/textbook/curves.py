@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.errors import require
 from trueline.features.radial import RadialBasisFeatures
-from trueline.plots.style import COLOURS, GREY, Array, Display, axes, some_rows, tidy
+from trueline.plots.style import (
+    COLOURS,
+    GREY,
+    Display,
+    axes,
+    check_one_column,
+    grid_of_axes,
+    over_feature,
+    scatter_rows,
+    tidy,
+)
 
 _GRID = 400
 
@@ -75,10 +84,11 @@ class BumpDisplay(Display):
         steps = [step for _, step in getattr(estimator, "steps", [])]
         if len(steps) != 2 or not isinstance(steps[0], RadialBasisFeatures):
             raise ValueError("Give a pipeline of RadialBasisFeatures and a linear model.")
-        x, grid, frame = _over(X, 0.0)
+        check_one_column(X)
+        x, grid, frame, name = over_feature(X, 0, _GRID)
         bumps = np.asarray(steps[0].transform(frame)) * np.ravel(steps[1].coef_)
         level = float(np.ravel(steps[1].intercept_)[0])
-        return cls(x, y, grid, bumps, level, _name(X)).plot(**arguments)
+        return cls(x, y, grid, bumps, level, name).plot(**arguments)
 
     def plot(self, ax: Any = None) -> BumpDisplay:
         """Draw.
@@ -95,7 +105,6 @@ class BumpDisplay(Display):
         if bumps.ndim != 2 or len(bumps) != len(grid):
             raise ValueError(f"bumps must have a row for each of {len(grid)} places of the grid.")
         ax = axes(ax, (7.2, 4.6))
-        tidy(ax)
         b, one = self.intercept, COLOURS[0]
         for number, bump in enumerate(bumps.T):
             label = f"{bumps.shape[1]} bumps times coefficients" if number == 0 else None
@@ -103,9 +112,8 @@ class BumpDisplay(Display):
             ax.fill_between(grid, b, b + bump, color=one, alpha=0.08, linewidth=0)
         ax.axhline(b, color=GREY, linewidth=0.9, linestyle="dashed", label="intercept")
         ax.plot(grid, b + bumps.sum(axis=1), color=COLOURS[1], linewidth=2.4, label="sum")
-        _scatter(ax, self.feature, self.target)
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("target")
+        scatter_rows(ax, self.feature, self.target, s=16, color=GREY, zorder=3)
+        ax.set(xlabel=self.name, ylabel="target")
         # Above: curves and data leave no corner free.
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
         return self._drawn_on(ax)
@@ -180,13 +188,14 @@ class DegreeDisplay(Display):
         known = [name for name in estimator.get_params() if name.rpartition("__")[2] == "degree"]
         if not known:
             raise ValueError(f"{type(estimator).__name__} has no parameter degree.")
-        x, grid, frame = _over(X, 0.05)
+        check_one_column(X)
+        x, grid, frame, name = over_feature(X, 0, _GRID, 0.05)
         target, curves, errors = np.asarray(y, dtype=float), {}, {}
         for degree in degrees:
             model = clone(estimator).set_params(**{known[0]: degree}).fit(X, y)
             curves[degree] = np.asarray(model.predict(frame), dtype=float)
             errors[degree] = float(np.sqrt(np.mean((model.predict(X) - target) ** 2)))
-        return cls(x, target, grid, curves, errors, _name(X)).plot(**arguments)
+        return cls(x, target, grid, curves, errors, name).plot(**arguments)
 
     def plot(self, ax: Sequence[Any] | None = None) -> DegreeDisplay:
         """Draw.
@@ -202,48 +211,19 @@ class DegreeDisplay(Display):
         """
         y = np.asarray(self.target, dtype=float)
         if ax is None:
-            pyplot = require("matplotlib.pyplot", "plot")
-            columns = min(len(self.curves), 4)
-            shape = -(-len(self.curves) // columns), columns
-            size = (2.9 * shape[1] + 0.4, 2.7 * shape[0] + 0.4)
-            _, grid = pyplot.subplots(
-                *shape, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
-            )
-            for unused in grid.ravel()[len(self.curves) :]:
-                unused.set_visible(False)
-            ax = list(grid.ravel()[: len(self.curves)])
+            count = len(self.curves)
+            size = (2.9 * min(count, 4) + 0.4, 2.7 * -(-count // 4) + 0.4)
+            ax = grid_of_axes(count, 4, size, sharex=True, sharey=True)
         air = 0.25 * (float(np.ptp(y)) or 1.0)
         for each, (degree, curve) in zip(ax, self.curves.items(), strict=True):
             tidy(each)
-            _scatter(each, self.feature, self.target)
+            scatter_rows(each, self.feature, self.target, s=16, color=GREY, zorder=3)
             each.plot(self.grid, curve, color=COLOURS[1], linewidth=1.8)
             error = "" if self.errors is None else f", RMSE {self.errors[degree]:.3g}"
             each.set_title(f"degree {degree}{error}", fontsize="medium")
-            each.set_xlabel(self.name)
-            each.set_ylim(y.min() - air, y.max() + air)
+            each.set(xlabel=self.name, ylim=(y.min() - air, y.max() + air))
         ax[0].set_ylabel("target")
         return self._drawn_on(np.asarray(ax))
-
-
-def _over(X: Any, beyond: float) -> tuple[Array, Array, Any]:
-    """The only column, a grid over it, and the grid as the model takes rows."""
-    x = np.asarray(X, dtype=float)
-    if x.ndim != 2 or x.shape[1] != 1:
-        raise ValueError(f"X must have one column to draw over, got shape {x.shape}.")
-    air = beyond * float(np.ptp(x))
-    grid = np.linspace(x.min() - air, x.max() + air, _GRID)
-    names = getattr(X, "columns", None)
-    return x[:, 0], grid, grid[:, None] if names is None else type(X)({names[0]: grid})
-
-
-def _name(X: Any) -> str:
-    return str(getattr(X, "columns", ["x"])[0])
-
-
-def _scatter(ax: Any, feature: ArrayLike, target: ArrayLike) -> None:
-    x, y = np.asarray(feature, float), np.asarray(target, float)
-    keep, label = some_rows(len(x))
-    ax.scatter(x[keep], y[keep], s=16, color=GREY, linewidths=0, zorder=3, label=label)
 
 
 def plot_bumps(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> BumpDisplay:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from trueline.estimators.classification.separability import separability
-from trueline.plots.style import COLOURS, Array, Display, axes, fitted, legend, names_of, tidy
+from trueline.plots.style import COLOURS, Array, Display, axes, fitted, legend, limits, names_of
 from trueline.separation.separate import Separability
 
 
@@ -104,7 +104,6 @@ class HullDisplay(Display):
         X, y = np.asarray(self.X, dtype=float), np.asarray(self.y)
         names = names_of(self.names, 2)
         ax = axes(ax)
-        tidy(ax)
         for number, label in enumerate(np.unique(y)):
             own, colour = X[y == label], COLOURS[number]
             corners = hull(own)
@@ -113,16 +112,13 @@ class HullDisplay(Display):
             marker = "os"[number % 2]
             style = {"s": 28, "marker": marker, "color": colour, "edgecolors": "white"}
             ax.scatter(*own.T, linewidths=0.5, label=str(label), zorder=3, **style)
-        low, high = _limits(X)
+        low, high = limits(X, 0.1)
         if self.coef is not None:
             ends = _line(np.asarray(self.coef, float), self.intercept, low, high)
             ax.plot(*ends.T, color="black", linewidth=1.8, label="line")
         if self.common_point is not None:
             self._mixture(ax, X, y)
-        ax.set_xlim(low[0], high[0])
-        ax.set_ylim(low[1], high[1])
-        ax.set_xlabel(names[0])
-        ax.set_ylabel(names[1])
+        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=names[0], ylabel=names[1])
         legend(ax, "best")
         return self._drawn_on(ax)
 
@@ -157,12 +153,6 @@ def hull(points: Array) -> Array:
     except (QhullError, ValueError):
         order = np.lexsort(points.T[::-1])
         return np.asarray(points[order[[0, -1]]])
-
-
-def _limits(X: Array) -> tuple[Array, Array]:
-    low, high = X.min(axis=0), X.max(axis=0)
-    air = 0.1 * np.where(high > low, high - low, 1.0)
-    return low - air, high + air
 
 
 def _line(w: Array, b: float, low: Array, high: Array) -> Array:

@@ -154,19 +154,12 @@ class BlockDescent(Solver):
             status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         columns = sum(state.restricted.size for state in iteration.states)
         sweeps = sum(state.restricted.sweeps for state in iteration.states)
-        return Solution(
-            iteration.coef,
-            iteration.intercept,
-            status,
-            self.name,
-            n_iter=max(n_iter, 1),
-            proof=iteration.certificate(),
-            trace=monitor.trace,
-            notes=[
-                f"{'moments' if moments is not None else 'rows'}; {columns} of "
-                f"{d * len(iteration.states)} columns in the working set, {sweeps} sweeps"
-            ],
-            moments=moments,
+        notes = [
+            f"{'moments' if moments is not None else 'rows'}; {columns} of "
+            f"{d * len(iteration.states)} columns in the working set, {sweeps} sweeps"
+        ]
+        return monitor.solution(
+            iteration.certificate(), status, self.name, max(n_iter, 1), notes=notes, moments=moments
         )
 
 

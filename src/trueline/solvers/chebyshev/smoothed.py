@@ -78,22 +78,22 @@ class SmoothedMaximum(Solver):
         rows = np.flatnonzero(u)
         spread = (source.mean, source.scale)
         certificate = certify_maximum(problem, W, b, places[rows], u[rows, None], spread)
-        return Solution(
-            W,
-            b,
+        notes = [
+            f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
+            f"{number_of(iteration.stages, 'stage')}",
+            "above the largest error is the smooth function by at most "
+            f"mu log(2n) = {iteration.mu * iteration.log_rows:.4g}",
+        ]
+        tolerance = max(goal, left, progress.gap if status is Status.CONVERGED else 0.0)
+        extra = {"rows": places[rows], "dual": u[rows, None]}
+        return monitor.solution(
+            certificate,
             status,
             self.name,
-            n_iter=max(1, n_iter),
-            proof=certificate,
-            trace=monitor.trace,
-            tolerance=max(goal, left, progress.gap if status is Status.CONVERGED else 0.0),
-            notes=[
-                f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
-                f"{number_of(iteration.stages, 'stage')}",
-                "above the largest error is the smooth function by at most "
-                f"mu log(2n) = {iteration.mu * iteration.log_rows:.4g}",
-            ],
-            extra={"rows": places[rows], "dual": u[rows, None]},
+            max(1, n_iter),
+            tolerance=tolerance,
+            notes=notes,
+            extra=extra,
         )
 
 

@@ -103,20 +103,13 @@ class Exchange(Solver):
         exchanges = sum(one.exchanges for one in found)
         rounds, working = sum(one.rounds for one in found), max(one.working for one in found)
         status = Status.SOLVED if is_close(problem, certificate, _CLOSE) else Status.STALLED
-        return Solution(
-            W,
-            b,
-            status,
-            self.name,
-            n_iter=max(1, exchanges),
-            proof=certificate,
-            trace=monitor.trace,
-            notes=[
-                f"{number_of(exchanges, 'exchange')} of rows in {number_of(rounds, 'round')}",
-                f"{number_of(working, 'row')} of {len(target)} treated one by one",
-            ],
-            extra={"rows": places[rows], "dual": u},
-        )
+        notes = [
+            f"{number_of(exchanges, 'exchange')} of rows in {number_of(rounds, 'round')}",
+            f"{number_of(working, 'row')} of {len(target)} treated one by one",
+        ]
+        extra = {"rows": places[rows], "dual": u}
+        steps = max(1, exchanges)
+        return monitor.solution(certificate, status, self.name, steps, notes=notes, extra=extra)
 
 
 def is_close(problem: Problem, certificate: Certificate, tolerance: float) -> bool:
@@ -368,15 +361,12 @@ class MaximumProgram(Solver):
         b = np.array([level for _, level, *_ in found])
         rows, u = joined([(own, multipliers) for *_, own, multipliers, _ in found])
         certificate = certify_maximum(problem, W, b, places[rows], u)
-        return Solution(
-            W,
-            b,
-            Status.SOLVED if is_close(problem, certificate, _CLOSE_BY_HIGHS) else Status.STALLED,
-            self.name,
-            n_iter=max(1, sum(steps for *_, steps in found)),
-            proof=certificate,
-            trace=monitor.trace,
-            extra={"rows": places[rows], "dual": u},
+        status = (
+            Status.SOLVED if is_close(problem, certificate, _CLOSE_BY_HIGHS) else Status.STALLED
+        )
+        extra = {"rows": places[rows], "dual": u}
+        return monitor.solution(
+            certificate, status, self.name, max(1, sum(steps for *_, steps in found)), extra=extra
         )
 
 

@@ -140,17 +140,10 @@ class DualCoordinateAscent(Solver):
         status = next((status for status in statuses if not status.is_final), statuses[0])
         if certificate.gap <= sum(iteration.target for iteration in iterations):
             status = Status.CONVERGED
-        return Solution(
-            certificate.coef,
-            certificate.intercept,
-            status,
-            self.name,
-            n_iter=max(n_iter for _, _, n_iter in found),
-            proof=certificate,
-            trace=monitor.trace,
-            notes=[f"{problem.n_targets} targets, each by itself"] if len(found) > 1 else [],
-            extra={} if scores is None else {"scores": scores},
-        )
+        extra = {} if scores is None else {"scores": scores}
+        notes = [f"{problem.n_targets} targets, each by itself"] if len(found) > 1 else []
+        steps = max(n_iter for _, _, n_iter in found)
+        return monitor.solution(certificate, status, self.name, steps, notes=notes, extra=extra)
 
     def _descend(
         self, problem: Problem, options: Options, monitor: Monitor
@@ -249,9 +242,7 @@ class ClassDualAscent(Solver):
         certificate = certify_dual(problem, W, b, iteration.dual())
         if status is not Status.CONVERGED and certificate.gap <= iteration.target:
             status = Status.CONVERGED
-        return Solution(
-            W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
-        )
+        return monitor.solution(certificate, status, self.name, n_iter)
 
 
 class _ClassIteration(Iteration):

@@ -264,14 +264,11 @@ def solve_concomitant(
     notes = _notes(iteration)
     if known is not None and known.space is not None:
         notes.insert(1, known.note)
-    return Solution(
-        certificate.coef,
-        certificate.intercept,
+    return monitor.solution(
+        certificate,
         status,
         "newton",
-        n_iter=count,
-        proof=certificate,
-        trace=monitor.trace,
+        count,
         notes=notes,
         tolerance=enough,
         rank=None if known is None else known.rank,
@@ -342,17 +339,9 @@ def _all_rows_fitted(proof: Certificate, monitor: Monitor, max_iter: int, tol: f
     """The solution that such a proof is about."""
     enough = max(tol, _PROVEN) * proof.objective + 2 * proof.objective_rounding
     status, count, _ = run(_OneStep(proof), monitor, max_iter=max_iter, target_gap=enough)
-    return Solution(
-        proof.coef,
-        proof.intercept,
-        status,
-        "newton",
-        n_iter=count,
-        proof=proof,
-        trace=monitor.trace,
-        notes=["scale zero: all rows are fitted exactly, by one linear system of their products"],
-        tolerance=enough,
-        extra={"scale": 0.0},
+    notes = ["scale zero: all rows are fitted exactly, by one linear system of their products"]
+    return monitor.solution(
+        proof, status, "newton", count, notes=notes, tolerance=enough, extra={"scale": 0.0}
     )
 
 

@@ -67,17 +67,7 @@ def solve_firth(problem: Problem, options: Options, monitor: Monitor) -> Solutio
     left = problem.n_features - len(rows.kept)
     if left:
         notes.append(f"{counted(left, 'column')} without information left out")
-    return Solution(
-        walk.coef,
-        walk.intercept,
-        status,
-        "firth",
-        n_iter=count,
-        proof=certificate,
-        trace=monitor.trace,
-        notes=notes,
-        tolerance=enough,
-    )
+    return monitor.solution(certificate, status, "firth", count, notes=notes, tolerance=enough)
 
 
 class _Walk(Iteration):

@@ -77,14 +77,11 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
         status = Status.CONVERGED
     elif status.is_final:
         status = Status.STALLED
-    return Solution(
-        w[:, None],
-        np.array([b]),
+    return monitor.solution(
+        certificate,
         status,
         "newton",
-        n_iter=count,
-        proof=certificate,
-        trace=monitor.trace,
+        count,
         tolerance=enough,
         rank=None if known is None else known.rank,
         row_space=None if known is None else known.space,

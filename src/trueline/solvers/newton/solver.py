@@ -169,20 +169,12 @@ class Newton(Solver):
             worst = Status.CONVERGED
         formed = sum(descent.gram.formed for descent in descents)
         updated = sum(descent.gram.updated for descent in descents)
-        return Solution(
-            certificate.coef,
-            certificate.intercept,
-            worst,
-            self.name,
-            n_iter=iterations,
-            proof=certificate,
-            trace=monitor.trace,
-            notes=[
-                f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
-                f"{counted(updated, 'time')} from those that changed",
-                *continuation_notes(smoothed),
-            ],
-        )
+        notes = [
+            f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
+            f"{counted(updated, 'time')} from those that changed",
+            *continuation_notes(smoothed),
+        ]
+        return monitor.solution(certificate, worst, self.name, iterations, notes=notes)
 
 
 def gap_to_prove(

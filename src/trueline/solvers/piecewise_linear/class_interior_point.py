@@ -97,9 +97,7 @@ class ClassInteriorPoint(Solver):
         certificate = certify_dual(problem, W, b, iteration.dual(), rows.mean, scale)
         if certificate.gap <= target:
             status = Status.CONVERGED
-        return Solution(
-            W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
-        )
+        return monitor.solution(certificate, status, self.name, n_iter)
 
 
 class _Iteration(Iteration):

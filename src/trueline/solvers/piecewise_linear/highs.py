@@ -59,15 +59,8 @@ class HiGHS(Solver):
         size = abs(certificate.objective) + 1e-3 * problem.total_weight * targets
         close = certificate.gap <= _CLOSE * size + 1.1 * certificate.objective_rounding
         steps = sum(count for *_, count in columns)
-        return Solution(
-            W,
-            b,
-            Status.SOLVED if close else Status.STALLED,
-            self.name,
-            n_iter=max(1, steps),
-            proof=certificate,
-            trace=monitor.trace,
-        )
+        status = Status.SOLVED if close else Status.STALLED
+        return monitor.solution(certificate, status, self.name, max(1, steps))
 
 
 def _solve_target(problem: Problem, number: int, method: str) -> tuple[Array, float, Array, int]:

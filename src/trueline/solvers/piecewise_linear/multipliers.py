@@ -127,14 +127,7 @@ class _Targets:
         proof = certify_dual(problem, W, b, self.U.T, np.zeros(q), scale, self.Z.T)
         close = max(_CLOSE * abs(proof.objective), enough) + 1.1 * proof.objective_rounding
         steps = int(self.steps.sum())
-        return Solution(
-            W,
-            b,
-            Status.SOLVED if proof.gap <= close else Status.STALLED,
-            name,
-            n_iter=max(1, steps),
-            proof=proof,
-            trace=monitor.trace,
-            notes=[counted(steps, "Newton step")],
-            extra={"interpolated": self.on_kinks},
-        )
+        status = Status.SOLVED if proof.gap <= close else Status.STALLED
+        extra = {"interpolated": self.on_kinks}
+        notes = [counted(steps, "Newton step")]
+        return monitor.solution(proof, status, name, max(1, steps), notes=notes, extra=extra)

@@ -80,21 +80,20 @@ class Smoothed(Solver):
         goal = -np.inf if is_given else target_gap(problem, options.tol)
         status, n_iter, progress = run(iteration, monitor, max_iter=limit, target_gap=goal)
         status = status_of(status, progress.gap, last * bound, is_given)
-        return Solution(
-            iteration.coef,
-            iteration.intercept,
+        notes = [
+            f"smoothing from {max(spread, last):.3g} to {iteration.delta:.3g} in "
+            f"{counted(iteration.stages, 'stage')}",
+            f"the smooth losses are below those with kinks by at most "
+            f"{iteration.delta * bound:.4g} in all",
+        ]
+        tolerance = last * bound if is_given else goal
+        return monitor.solution(
+            iteration.certificate,
             status,
             self.name,
-            n_iter=max(1, n_iter),
-            proof=iteration.certificate,
-            trace=monitor.trace,
-            tolerance=last * bound if is_given else goal,
-            notes=[
-                f"smoothing from {max(spread, last):.3g} to {iteration.delta:.3g} in "
-                f"{counted(iteration.stages, 'stage')}",
-                f"the smooth losses are below those with kinks by at most "
-                f"{iteration.delta * bound:.4g} in all",
-            ],
+            max(1, n_iter),
+            tolerance=tolerance,
+            notes=notes,
         )
 
 

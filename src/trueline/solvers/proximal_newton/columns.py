@@ -289,20 +289,12 @@ class WorkingSetNewton(Solver):
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
             notes = ["the gradient vanished; the remaining gap is at rounding level"]
-        return Solution(
-            iteration.coef,
-            iteration.intercept,
-            status,
-            self.name,
-            n_iter=count,
-            proof=certificate,
-            trace=monitor.trace,
-            notes=[
-                f"{counted(descent.steps, 'proximal Newton step')}, "
-                f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
-                *notes,
-            ],
-        )
+        notes = [
+            f"{counted(descent.steps, 'proximal Newton step')}, "
+            f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
+            *notes,
+        ]
+        return monitor.solution(certificate, status, self.name, count, notes=notes)
 
 
 def _per_column(strength: float | Array, d: int) -> Array:

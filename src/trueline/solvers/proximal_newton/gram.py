@@ -349,20 +349,12 @@ class ProximalNewton(Solver):
         close = asked + 2 * certificate.objective_rounding + _UNSEEN * reach
         if not worst.is_final and certificate.gap <= close:
             worst = Status.CONVERGED
-        return Solution(
-            W,
-            b,
-            worst,
-            self.name,
-            n_iter=iterations,
-            proof=certificate,
-            trace=monitor.trace,
-            notes=[
-                f"{counted(sweeps, 'sweep')} of coordinate descent, Gram matrix formed "
-                f"{counted(1 + formed, 'time')} from all rows",
-                *continuation_notes(smoothed),
-            ],
-        )
+        notes = [
+            f"{counted(sweeps, 'sweep')} of coordinate descent, Gram matrix formed "
+            f"{counted(1 + formed, 'time')} from all rows",
+            *continuation_notes(smoothed),
+        ]
+        return monitor.solution(certificate, worst, self.name, iterations, notes=notes)
 
 
 class _Prover:

@@ -117,16 +117,7 @@ class NewtonCG(Solver):
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
             notes.append("the gradient is zero to rounding; the remaining gap is at rounding level")
-        return Solution(
-            iteration.coef,
-            iteration.intercept,
-            status,
-            self.name,
-            n_iter=count,
-            proof=certificate,
-            trace=monitor.trace,
-            notes=notes,
-        )
+        return monitor.solution(certificate, status, self.name, count, notes=notes)
 
     def set_cost(self, facts: Facts, count: int) -> Cost:
         if not facts.has_one_strength:

@@ -507,17 +507,9 @@ def solve_constant(problem: Problem, monitor: Monitor, name: str) -> Solution | 
     proof = certify_dual(problem, W, b, u)
     if not proof.gap <= _CLOSE * abs(proof.objective) + 1.1 * proof.objective_rounding:
         return None
-    return Solution(
-        W,
-        b,
-        Status.SOLVED,
-        name,
-        n_iter=1,
-        proof=proof,
-        trace=monitor.trace,
-        notes=["no column is worth its penalty: the best constant is the answer"],
-        extra={"interpolated": [np.flatnonzero(problem.target[:, t] == b[t]) for t in range(k)]},
-    )
+    extra = {"interpolated": [np.flatnonzero(problem.target[:, t] == b[t]) for t in range(k)]}
+    notes = ["no column is worth its penalty: the best constant is the answer"]
+    return monitor.solution(proof, Status.SOLVED, name, 1, notes=notes, extra=extra)
 
 
 def _level(problem: Problem, number: int) -> tuple[float, Array]:

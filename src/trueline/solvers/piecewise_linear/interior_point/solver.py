@@ -123,17 +123,9 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
         f"{counted(steps, 'step')}, {counted(exchanges, 'exchange')} of rows",
         f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
     ]
-    return Solution(
-        W,
-        b,
-        Status.SOLVED if close else Status.STALLED,
-        name,
-        n_iter=max(1, steps),
-        proof=certificate,
-        trace=monitor.trace,
-        notes=notes,
-        extra={"interpolated": [answer.on_kinks for answer in answers]},
-    )
+    status = Status.SOLVED if close else Status.STALLED
+    extra = {"interpolated": [answer.on_kinks for answer in answers]}
+    return monitor.solution(certificate, status, name, max(1, steps), notes=notes, extra=extra)
 
 
 class NonCrossing(Solver):
@@ -174,13 +166,5 @@ class NonCrossing(Solver):
             )
         else:
             notes.append("the quantiles do not cross when they are fitted one by one")
-        return Solution(
-            answer.W,
-            answer.b,
-            Status.SOLVED if close else Status.STALLED,
-            self.name,
-            n_iter=max(1, answer.steps),
-            proof=certificate,
-            trace=monitor.trace,
-            notes=notes,
-        )
+        status = Status.SOLVED if close else Status.STALLED
+        return monitor.solution(certificate, status, self.name, max(1, answer.steps), notes=notes)

@@ -241,19 +241,18 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
     certificate = certify_duality(problem, W, b, u, target)
     if not certificate.gap <= target:
         return None
-    return Solution(
-        W,
-        b,
+    notes = [
+        f"{counted(sum(one.steps for one in found), 'step')} of Newton's method, kinks rounded "
+        f"over {_WIDTH} to {min(one.width for one in found):.3g}"
+    ]
+    extra = {"interpolated": [one.on_kinks for one in found]}
+    return monitor.solution(
+        certificate,
         Status.CONVERGED,
         name,
-        n_iter=max(one.steps for one in found),
-        proof=certificate,
-        trace=monitor.trace,
-        notes=[
-            f"{counted(sum(one.steps for one in found), 'step')} of Newton's method, kinks rounded "
-            f"over {_WIDTH} to {min(one.width for one in found):.3g}"
-        ],
-        extra={"interpolated": [one.on_kinks for one in found]},
+        max(one.steps for one in found),
+        notes=notes,
+        extra=extra,
     )
 
 
