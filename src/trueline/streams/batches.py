@@ -40,6 +40,8 @@ _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 # the reader holds of its own.
 _COPIES = 8
 _FEWEST_ROWS = 256
+# Multiplications of a pass that earn back the loading of compiled kernels.
+_MUCH_WORK = 4_000_000_000
 
 
 class _First(NamedTuple):
@@ -222,7 +224,8 @@ class Batches(StackedDesign, Readable):
                 break
             if self.on_batch is not None:
                 self.on_batch(self.passes + 1, self.starts[count])
-            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
+            many = self.shape[0] * self.shape[1] ** 2 >= _MUCH_WORK
+            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch, many)
             yield slice(*self.starts[count - 1 : count + 1]), design
         else:
             if count == len(self.starts) - 1:
