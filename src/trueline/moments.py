@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.design import Design
+from trueline.design import AugmentedDesign, Design
 from trueline.design.stacked import StackedDesign
 from trueline.numerics.precision import two_sum
 from trueline.wording import Readable
@@ -112,6 +112,8 @@ class Moments(Readable):
         """
         if isinstance(design, StackedDesign):
             return _kept_with(design, Y, weights)
+        if isinstance(design, AugmentedDesign) and design.is_sequential:
+            return cls.from_rows(design.base, Y, weights)._with_constant(design.constant)
         n = design.shape[0]
         total_weight = float(n) if weights is None else float(weights.sum())
         divisor = total_weight or 1.0  # no rows at all: every moment is zero
@@ -237,6 +239,25 @@ class Moments(Readable):
         if other.weight == 0:
             return self
         return self._combine(other, -1.0)
+
+    def _with_constant(self, c: float) -> Moments:
+        """The moments with one more column of a constant."""
+        low = self.x_mean_low
+        return replace(
+            self,
+            x_mean=np.append(self.x_mean, c),
+            gram=np.pad(self.gram, (0, 1)),
+            cross=np.pad(self.cross, ((0, 1), (0, 0))),
+            x_size=np.append(self.x_size, self.weight * c * c),
+            x_mean_low=np.append(low, 0.0) if isinstance(low, np.ndarray) else low,
+        )
+
+    def squares_about(self, shift: Array | None) -> Array:
+        """sum_i s_i (x_ij - shift_j)^2 of each column, rounded up; about zero without a shift."""
+        gap = self.x_mean if shift is None else (self.x_mean - shift) + self.x_mean_low
+        level = self.weight * gap**2
+        rounding = (self.unit + 2 * self.mean_unit + 8 * _EPS) * (self.x_size + level)
+        return np.asarray(self.gram.diagonal() + level + rounding)
 
     def about_zero(self) -> Moments:
         """The same statistics about the origin: what a fit without intercept needs."""
@@ -421,7 +442,9 @@ def _merged(one: list[Moments | None], other: list[Moments | None]) -> list[Mome
 
 def _kept_with(design: StackedDesign, Y: Array, weights: Array | None) -> Moments:
     """The moments of a design in parts, read unless they were before."""
-    found = design.known_moments(weights, Y)
+    found = design.known_moments(weights, Y if Y.shape[1] else None)
+    if found is not None and found.n_targets > Y.shape[1]:
+        return found.targets(np.arange(0))
     if found is None:
         found = moments_of_parts(design, Y, [weights])[0]
         design.keep_moments(Y, weights, found)

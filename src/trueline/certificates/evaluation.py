@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.design import Accuracy
+from trueline.design.stacked import sums_at
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
@@ -233,8 +234,15 @@ class GapProof:
 
 
 def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
-    """Two products: scores, and the correlation of the columns with the derivatives."""
-    z = problem.scores(W, b)
+    """Two products: scores, and the correlation of the columns with the derivatives.
+
+    Of rows that are read batch by batch both come from one pass.
+    """
+    correlation: Array | None = None
+    if problem.design.is_sequential:
+        z, correlation = _in_one_pass(problem, W, b)
+    else:
+        z = problem.scores(W, b)
     u = np.empty(z.shape)
     weighted = u if problem.weights is None else np.empty(z.shape)
 
@@ -257,12 +265,24 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         u=u,
         size=size,
         row_error=row_error,
-        correlation=problem.design.rmatvec(weighted),
+        correlation=problem.design.rmatvec(weighted) if correlation is None else correlation,
         correlation_rounding=rounding.products(size, row_error),
         slope=slope,
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
         scores=z,
     )
+
+
+def _in_one_pass(problem: Problem, W: Array, b: Array) -> tuple[Array, Array]:
+    """The scores, and the correlation of the columns with the weighted derivatives."""
+    loss = problem.loss
+
+    def derive(Z: Array, y: Array, s: Array | None) -> tuple[Array, None]:
+        U = loss.gradient(y, Z + b)
+        return U if s is None else np.where(s[:, None] > 0, s[:, None] * U, 0.0), None
+
+    Z, correlation, _, _ = sums_at(problem.design, W, derive, problem.target, problem.weights)
+    return Z + b, correlation
 
 
 def _passed_on(

@@ -66,6 +66,7 @@ from trueline.certificates.evaluation import (
     confirmable_terms,
     through_the_loss,
 )
+from trueline.design.stacked import StackedDesign
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -277,8 +278,8 @@ class Tangent(GapProof):
     @cached_property
     def farthest(self) -> float:
         """At least max_i |x_i - centre|."""
-        squares = self.problem.design.row_squares(self.centre if self.centre.any() else None)
-        return float(np.sqrt(squares.max(initial=0.0))) * (1 + 1e-6)
+        shift = self.centre if self.centre.any() else None
+        return float(np.sqrt(self.problem.design.farthest(shift))) * (1 + 1e-6)
 
     @cached_property
     def classes(self) -> tuple[Array, Array]:
@@ -288,12 +289,26 @@ class Tangent(GapProof):
         shares = _shares(problem) * (1 - (problem.n_samples + 4) * _EPS)
         means = np.zeros((len(shares), problem.n_features))
         if problem.fit_intercept:
-            sums = problem.design.rmatvec(problem.weigh(members)).T
+            sums = self._class_sums(members)
             sums = np.abs(sums - np.outer(shares, self.centre))
             # Bounds on bounds: a thousandth more, and what centring may have lost.
             lost = np.sqrt(shares)[:, None] * self.rounding.products(np.ones(1))[:, 0] * 8
             means = (sums * 1.001 + lost) / shares[:, None]
         return shares, means
+
+    def _class_sums(self, members: Array) -> Array:
+        """The sum of the rows of each class, from moments where these are kept."""
+        problem, design = self.problem, self.problem.design
+        known = None
+        if isinstance(design, StackedDesign):
+            known = design.known_moments(problem.weights, problem.target)
+        if known is None:
+            return design.rmatvec(problem.weigh(members)).T
+        about = known.about_zero()
+        if "coupled" in problem.loss.capabilities:
+            return np.asarray(about.cross.T)
+        total = known.weight * (known.x_mean + known.x_mean_low)
+        return np.stack([total - about.cross[:, 0], total + about.cross[:, 0]]) / 2
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point."""

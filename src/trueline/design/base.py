@@ -126,6 +126,10 @@ class Design(ABC):
     def row_squares(self, shift: Array | None) -> Array:
         """sum_j (x_ij - c_j)^2 for each row."""
 
+    def farthest(self, shift: Array | None) -> float:
+        """At least the largest of :meth:`row_squares`."""
+        return float(self.row_squares(shift).max(initial=0.0))
+
     @abstractmethod
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         """Bounds on the rounding of :meth:`matvec` and :meth:`rmatvec`.
@@ -149,6 +153,11 @@ class Design(ABC):
         """So many rows from all over: the first ones of sorted or padded data are unlike others."""
         n = self.shape[0]
         return self.take(np.linspace(0, n - 1, min(count, n)).astype(np.intp)).toarray()
+
+    def sample(self, count: int) -> NDArray[np.intp]:
+        """So many rows by chance, ascending; more or fewer where some are at hand."""
+        draw = np.random.default_rng(0)
+        return np.sort(draw.choice(self.shape[0], count, replace=False, shuffle=False))
 
     def is_same(self, other: Design) -> bool:
         """Whether this is certain to be the same matrix as another, without a look at it."""

@@ -38,8 +38,10 @@ class DenseDesign(Design):
 
     is_sparse = False
 
-    def __init__(self, X: NDArray[np.floating]) -> None:
+    def __init__(self, X: NDArray[np.floating], is_one_of_many: bool = False) -> None:
         self.X = X
+        #: Whether so many more rows follow that compiled kernels are worth loading.
+        self._is_one_of_many = is_one_of_many
         self.shape = (X.shape[0], X.shape[1])
         self.dtype = X.dtype
         self.nonzeros = X.size
@@ -93,7 +95,9 @@ class DenseDesign(Design):
         return fold(run_strands(work, self._strands(self.X.size * _columns(U))))
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        total, gram, cross, terms = second_sums(self.X, Y, weights, shift)
+        total, gram, cross, terms = second_sums(
+            self.X, Y, weights, shift, compiled=self._is_one_of_many
+        )
         return SecondMoments(total, gram, cross, gram.diagonal().copy(), terms)
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:

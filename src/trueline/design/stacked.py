@@ -57,6 +57,41 @@ def _joint(one: SecondMoments, other: SecondMoments) -> SecondMoments:
     return SecondMoments(sums[0], sums[1], sums[2], sums[3], max(one.terms, other.terms) + 1)
 
 
+def sums_at(
+    design: Design, W: Array, derive: Callable[..., tuple[Array, Array | None]], *by_row: Any
+) -> tuple[Array, Array, Array, Array]:
+    """X W, X^T U, X^T diag(h) X and X^T h, in one pass; ``derive(X W, *own)`` gives U and h.
+
+    What a step of Newton's method asks of the rows. Without an h the last two are empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import DenseDesign
+    >>> from trueline.design.stacked import sums_at
+    >>> X = DenseDesign(np.array([[1.0], [2.0]]))
+    >>> sums_at(X, np.ones(1), lambda z, y: (z - y, np.ones(2)), np.array([3.0, 3.0]))
+    (array([1., 2.]), array([-4.]), array([[5.]]), array([3.]))
+    """
+
+    def of_part(part: Design, *own: Any) -> tuple[Any, ...]:
+        Z = part.matvec(W)
+        U, h = derive(Z, *own)
+        if h is None:
+            return [Z], part.rmatvec(U), np.empty((0, 0)), np.empty(0)
+        sums = part.second_moments(np.empty((len(h), 0)), h, None)
+        return [Z], part.rmatvec(U), sums.gram, sums.total
+
+    def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(a + b for a, b in zip(one, other))
+
+    parts, *sums = design.summed(of_part, *by_row, add=add)
+    scores = np.concatenate(parts)
+    if isinstance(design, StackedDesign):
+        design.note_scores(W, scores)
+    return scores, sums[0], sums[1], sums[2]
+
+
 class StackedDesign(Design):
     """Rows in consecutive parts, each of which is a design; sums run in their order.
 
@@ -70,12 +105,15 @@ class StackedDesign(Design):
     columns: Any = None
     target: NDArray[Any] | None = None
     weights: NDArray[Any] | None = None
+    #: Whether the last scores are kept, as in a fit, which asks for the same again.
+    remembers = False
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self.nonzeros = shape[0] * shape[1]
         #: (target, weights, moments) that were read before: what least squares needs of the rows.
         self.kept_moments: list[tuple[Array, Array | None, Any]] = []
+        self._scored: list[tuple[Array, Array]] = []
 
     @abstractmethod
     def parts(self) -> Iterator[tuple[slice, Design]]:
@@ -101,8 +139,22 @@ class StackedDesign(Design):
         """Rows that are made of these, part by part, in every pass anew."""
         return _Mapped(self, make, columns)
 
+    def remember(self, is_fit: bool) -> None:
+        """At the beginning and at the end of a fit."""
+        self.remembers, self._scored = is_fit, []
+
     def matvec(self, W: Array) -> Array:
-        return self.stacked(lambda part: part.matvec(W))
+        for known, Z in self._scored:
+            if np.array_equal(W.ravel(), known):
+                return Z.reshape(-1, *W.shape[1:]).copy()
+        Z = self.stacked(lambda part: part.matvec(W))
+        self.note_scores(W, Z)
+        return Z
+
+    def note_scores(self, W: Array, Z: Array) -> None:
+        """Keep X W, if a fit is going on."""
+        if self.remembers:
+            self._scored = [*self._scored[-1:], (W.ravel().copy(), Z.copy())]
 
     def rmatvec(self, U: Array) -> Array:
         return np.asarray(self.summed(lambda part, own: part.rmatvec(own), U))
@@ -143,6 +195,9 @@ class StackedDesign(Design):
         return np.asarray(self.summed(lambda part: part.column_largest(), add=np.maximum))
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
+        known = self.known_moments(weights)
+        if known is not None:
+            return np.asarray(known.squares_about(shift))
         return np.asarray(self.summed(lambda part, own: part.column_squares(own, shift), weights))
 
     def row_squares(self, shift: Array | None) -> Array:
@@ -150,11 +205,7 @@ class StackedDesign(Design):
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
-        known = self.known_moments(weights) if magnitude is None else None
-        if known is not None:
-            about = known.about_zero()
-            magnitude = np.sqrt(about.gram.diagonal() + about.unit * about.x_size) * (1 + 8 * _EPS)
-        elif magnitude is None:
+        if magnitude is None:
             magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + n * _EPS)
         return Accuracy(d, n, magnitude)  # sums one after the other, at worst
 
@@ -259,3 +310,6 @@ class _Mapped(StackedDesign):
 
     def take(self, rows: NDArray[np.intp] | slice) -> Design:
         return self._make(self._base.take(rows))
+
+    def sample(self, count: int) -> NDArray[np.intp]:
+        return self._base.sample(count)

@@ -152,6 +152,9 @@ class AugmentedDesign(Design):
     def whereabouts(self) -> str:  # type: ignore[override]
         return self.base.whereabouts
 
+    def sample(self, count: int) -> NDArray[np.intp]:
+        return self.base.sample(count)
+
     def mapped(self, make: Callable[[Design], Design], columns: int) -> Design:
         constant = self.constant
         return self.base.mapped(lambda part: make(AugmentedDesign(part, constant)), columns)

@@ -42,6 +42,8 @@ class Facts:
         sparse rows, one strength and a loss with second derivatives.
     is_converted : bool
         Whether the data came dense and are stored as sparse, or the reverse.
+    is_read : bool
+        Whether every pass reads the rows anew, from a disk or on a cluster.
     """
 
     n: int
@@ -59,6 +61,7 @@ class Facts:
     has_margins: bool = False
     heaviness: float = math.inf
     is_converted: bool = False
+    is_read: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -84,6 +87,7 @@ class Facts:
             has_margins="margins" in problem.loss.capabilities,
             heaviness=_heaviness(problem) if strengths == 1 and not unpenalised else math.inf,
             is_converted=problem.design.is_converted,
+            is_read=problem.design.is_sequential,
         )
 
     @property

@@ -11,13 +11,13 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.design.base import Design
+from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.design.stacked import StackedDesign
@@ -40,6 +40,20 @@ _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 # the reader holds of its own.
 _COPIES = 8
 _FEWEST_ROWS = 256
+# Multiplications of a pass that earn back the loading of compiled kernels.
+_MUCH_WORK = 4_000_000_000
+
+
+class _First(NamedTuple):
+    """What the first pass has seen: rows by chance, and the least and the largest of each column.
+
+    As many rows as a batch has: methods that go on from the answer on these save some passes.
+    """
+
+    rows: NDArray[np.intp]
+    X: NDArray[np.floating]
+    low: Array
+    high: Array
 
 
 class Batches(StackedDesign, Readable):
@@ -87,6 +101,7 @@ class Batches(StackedDesign, Readable):
             kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self.n_parts, self._is_checked = len(sizes), False
+        self._first: _First | None = None
         self.journal: Journal | None = None
 
     @property
@@ -149,7 +164,40 @@ class Batches(StackedDesign, Readable):
         own.columns = [self.columns[j] for j in columns]
         StackedDesign.__init__(own, (self.shape[0], len(columns)), self.dtype)
         own.journal = None
+        if self._first is not None:
+            rows, X, low, high = self._first
+            own._first = _First(rows, X[:, columns], low[columns], high[columns])
         return own
+
+    def _seen_first(self) -> _First | None:
+        """What the first pass has seen; it is made where a checkpoint has spared it."""
+        if self._first is None and not self._source.is_sparse:
+            for _ in self.parts():
+                pass
+        return self._first
+
+    def sample(self, count: int) -> NDArray[np.intp]:
+        first = self._seen_first()
+        return super().sample(count) if first is None else first.rows
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Design:
+        if self._first is not None and rows is self._first.rows:
+            return DenseDesign(self._first.X)
+        return super().take(rows)
+
+    def column_largest(self) -> Array:
+        first = self._seen_first()
+        if first is None:
+            return super().column_largest()
+        return np.maximum(np.abs(first.low), np.abs(first.high))
+
+    def farthest(self, shift: Array | None) -> float:
+        first = self._seen_first()
+        if first is None:
+            return super().farthest(shift)
+        c = 0.0 if shift is None else shift
+        ends = np.maximum(np.abs(first.low - c), np.abs(first.high - c))
+        return float(ends @ ends)
 
     def parts(self) -> Iterator[tuple[slice, Design]]:
         return self.parts_from(0)
@@ -176,7 +224,8 @@ class Batches(StackedDesign, Readable):
                 break
             if self.on_batch is not None:
                 self.on_batch(self.passes + 1, self.starts[count])
-            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
+            many = self.shape[0] * self.shape[1] ** 2 >= _MUCH_WORK
+            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch, many)
             yield slice(*self.starts[count - 1 : count + 1]), design
         else:
             if count == len(self.starts) - 1:
@@ -191,11 +240,12 @@ class Batches(StackedDesign, Readable):
         """The batches without so many at the start."""
         if isinstance(self._source, Svmlight):
             for rows in islice(self._source.blocks(self.columns), first, None):
-                self._look_at(rows, rows.data)
+                if not (self._is_checked or np.isfinite(rows.data).all()):
+                    self._require_finite(np.isfinite(rows.toarray()).all(axis=0))
                 yield rows
             return
         names = [*self.columns, *([self._target_name] if self._target_name else [])]
-        start = self.starts[first]
+        start, looks = self.starts[first], []
         for batch in self._source.read_from(start, names, self._rows):
             count = len(batch[0])
             if self._target_name and not self._is_target(batch.pop(), start):
@@ -209,9 +259,15 @@ class Batches(StackedDesign, Readable):
                     block[:, j] = column
                 except ValueError:
                     raise TableError(_not_numbers(self.columns[j], column)) from None
-            self._look_at(block, block)
+            if not self._is_checked:
+                looks.append(self._look_at(block, start))
             start += count
             yield block
+        if looks and first == 0:
+            places, X, low, high = zip(*looks)
+            self._first = _First(
+                np.concatenate(places), np.concatenate(X), np.min(low, axis=0), np.max(high, axis=0)
+            )
 
     def _is_target(self, values: NDArray[Any], start: int) -> bool:
         """Whether these are the targets from a row on; other sizes are noticed elsewhere."""
@@ -219,12 +275,19 @@ class Batches(StackedDesign, Readable):
         known = self.target[start : start + len(values)]
         return len(known) < len(values) or bool((known == values).all())
 
-    def _look_at(self, block: Any, numbers: NDArray[Any]) -> None:
-        """An error for numbers that are not finite, in the first pass."""
-        if not (self._is_checked or np.isfinite(numbers).all()):
-            dense = block.toarray() if sp.issparse(block) else block
-            j = int(np.argmax(~np.isfinite(dense).all(axis=0)))
-            raise TableError(f"Column {self.columns[j]!r} contains NaN or infinity.")
+    def _look_at(self, block: NDArray[np.floating], start: int) -> _First:
+        """Some rows of a batch, and the ends of its columns; an error if one is not finite."""
+        low, high = block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
+        self._require_finite(np.isfinite(low) & np.isfinite(high))
+        count = min(len(block), -(-len(block) * self._rows // self.shape[0]))
+        draw = np.random.default_rng(start)
+        some = np.sort(draw.choice(len(block), count, replace=False, shuffle=False))
+        return _First(start + some, block[some], low, high)
+
+    def _require_finite(self, is_finite: NDArray[np.bool_]) -> None:
+        if not is_finite.all():
+            name = self.columns[int(np.argmin(is_finite))]
+            raise TableError(f"Column {name!r} contains NaN or infinity.")
 
     def __str__(self) -> str:
         n, d = self.shape

@@ -15,7 +15,7 @@ import io
 import os
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -115,7 +115,7 @@ class Journal:
 
     def note(self, key: bytes, value: Any) -> None:
         """Append what one batch gave."""
-        if not isinstance(value, np.ndarray | SecondMoments | list):
+        if not isinstance(value, np.ndarray | SecondMoments | list | tuple):
             return  # it is asked for anew
         payload = io.BytesIO()
         for array in _flat(value):
@@ -160,6 +160,10 @@ def _tell(one: Any, update: Callable[[Any], object]) -> None:
         update(f"{len(one)} values".encode())
         for each in one:
             _tell(each, update)
+    elif is_dataclass(one):  # a loss
+        update(f"{type(one).__qualname__}".encode())
+        for field in fields(one):
+            _tell(getattr(one, field.name), update)
     elif isinstance(one, FunctionType):
         update(f"{one.__module__} {one.__qualname__}".encode())
         for cell in one.__closure__ or ():
@@ -169,9 +173,11 @@ def _tell(one: Any, update: Callable[[Any], object]) -> None:
 
 
 def _flat(value: Any) -> list[Any]:
-    """Arrays that tell a value: an array, sums of second moments, or moments of some folds."""
+    """Arrays that tell a value: an array, sums of some kind, or moments of some folds."""
     if isinstance(value, SecondMoments):
         return [np.array([1]), *value]
+    if isinstance(value, tuple):
+        return [np.array([3]), value[0][0], *value[1:]]
     if not isinstance(value, list):
         return [np.array([0]), value]
     present = [one is not None for one in value]
@@ -187,5 +193,7 @@ def _value(arrays: list[NDArray[Any]]) -> Any:
         return arrays[1]
     if kind == 1:
         return SecondMoments(*plain)
+    if kind == 3:
+        return [arrays[1]], *arrays[2:]
     count = len(fields(Moments))
     return [Moments(*islice(plain, count)) if one else None for one in present]

@@ -110,7 +110,11 @@ def takes_batches(fit: Any) -> Any:
                     f"{type(self).__name__} takes no weights: open the rows without weight=."
                 )
             more = named.pop("params", {})
-            fitted = fit(**{**named, "X": X, "y": y, **more})
+            X.remember(is_fit=True)
+            try:
+                fitted = fit(**{**named, "X": X, "y": y, **more})
+            finally:
+                X.remember(is_fit=False)
             if isinstance(X, Batches):
                 X.forget_passes()
             return fitted

@@ -62,6 +62,8 @@ Array = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000
 _STEPS = 6.0
+# Points that are looked at on the way from the answer on a sample of the rows.
+_LOOKS = 4.0
 # One step more costs little and leaves rounding alone: this much is asked for in any case, unless
 # somebody says that few digits are enough and the tangent can tell how many there are.
 _FINE, _FINE_TANGENT, _COARSE = 1e-10, 1e-9, 1e-6
@@ -119,7 +121,9 @@ class Newton(Solver):
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
         seconds = 2 * CALL + once + facts.k * (_STEPS + 2) * each
         flops = 2.0 * n * d * d + facts.k * _STEPS * (4.0 * facts.nonzeros + d**3 / 3)
-        return Cost(flops, 2 + 2 * _STEPS * facts.k, 8.0 * (3.0 * d * d + 12 * n), seconds)
+        # Of rows that are read: the moments, a pass for each step and a proof, and the rounding.
+        passes = 2 + (_LOOKS + 1) * facts.k if facts.is_read else 2 + 2 * _STEPS * facts.k
+        return Cost(flops, passes, 8.0 * (3.0 * d * d + 12 * n), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         require_ordinary(problem)
@@ -129,7 +133,8 @@ class Newton(Solver):
             solution = few_columns.solve_targets(problem, options, min(options.tol, _FINE))
             if solution is not None:
                 return solution
-        rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
+        given = problem.design, problem.weights, problem.fit_intercept
+        rows = StandardRows.of(*given, problem.target)
         curvatures = np.broadcast_to(
             problem.penalty.curvature, (problem.n_features, problem.n_targets)
         )
@@ -203,7 +208,7 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
         rows = np.linspace(0, n - 1, _MANY).astype(np.intp)
         weights = None if problem.weights is None else problem.weights[rows]
         if weights is None or weights.any():
-            design, target = problem.design.take(rows[:1]), problem.target[rows]
+            design, target = problem.design.take(slice(0, 1)), problem.target[rows]
             some = replace(problem, design=design, target=target, weights=weights)
     constants = best_constant(some)
     if some is not problem and not np.isfinite(constants).all():
@@ -386,7 +391,10 @@ class _Iteration(Iteration):
             # Where nobody looks, the promise tells as well whether everything is finite.
             return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
         if small and descent.decrease > 0 and not (self._is_watched or self._is_finished):
-            self._is_finished = is_tangent(self._prover.problem) and not descent.loss.kinks
+            # Of rows that are read the pass of the proof is made at the end of that step as well.
+            problem = self._prover.problem
+            is_near = is_tangent(problem) or problem.design.is_sequential
+            self._is_finished = is_near and not descent.loss.kinks
             if self._is_finished:
                 descent.finish()
                 self._expose()

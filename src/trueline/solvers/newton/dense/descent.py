@@ -47,6 +47,7 @@ from trueline.problem import Problem
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.rows import (
     FollowingGram,
+    Look,
     StandardRows,
     derivatives,
     derivatives_along,
@@ -60,6 +61,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _LEAST_PIVOT = 2e-14
 _FIRST_MU, _LEAST_MU = 1e-8, 1e-9
 _CUT, _WHOLE = 0.3, 0.9
+# A slope at the end of a step, as a share of that at its beginning, which is worth no other pass.
+_WHOLE_SLOPE = 0.2
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_DECREASE = 1e-6
@@ -165,14 +168,22 @@ class Descent:
         self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
         self._quad, self._cuts = quad, 0
         self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
-        self.v, self.z = start, rows.scores(start)
-        u, curvatures = derivatives(loss, y, self.z)
+        self._look: Look | None = None
+        self.v, self.z, u, curvatures = self._seen(start)
         bound = loss.curvature_bound
         if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
             bound = float(curvatures.max(initial=0.0)) or 1.0
         self.gram = FollowingGram(rows, bound)
         self.is_exact = True
         self._evaluate(u, curvatures)
+
+    def _seen(self, v: Array, z: Array | None = None) -> tuple[Array, Array, Array, Array]:
+        """A point, its scores and derivatives; of rows that are read, with all else in one pass."""
+        if self.rows.design.is_sequential:
+            self._look = self.rows.look(v, self.loss, self.y)
+            return self._look[:4]
+        z = self.rows.scores(v) if z is None else z
+        return v, z, *derivatives(self.loss, self.y, z)
 
     @property
     def objective(self) -> float:
@@ -183,8 +194,12 @@ class Descent:
         """What the derivatives at the present point say, and the next step."""
         rows = self.rows
         self.u = u
-        self.gradient = rows.total(rows.weights * u) + self.quad * self.v
         self._curvatures = rows.weights * curvatures
+        if self._look is None:
+            self.gradient = rows.total(rows.weights * u) + self.quad * self.v
+        else:
+            self.gradient = self._look.total + self.quad * self.v
+            self.gram.know(self._curvatures, self._look.gram)
         # No step promises more than the penalty and the curvature in the intercept allow: where
         # that is little, nobody is going to ask for the Hessian.
         held = self.quad.copy()
@@ -234,10 +249,16 @@ class Descent:
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
-        change = self.rows.scores(self.direction)
         first = float(self.gradient @ self.direction)
         if not first < 0 or not np.isfinite(first):
             return 0.0
+        is_read = self.rows.design.is_sequential
+        if is_read:
+            # The values along the step come with all that is asked for at its end.
+            ahead = self.rows.look(self.v + self.direction, self.loss, self.y)
+            change = ahead.z - self.z
+        else:
+            change = self.rows.scores(self.direction)
         own = float(self.quad @ (self.v * self.direction))
         across = float(self.quad @ self.direction**2)
 
@@ -251,10 +272,17 @@ class Descent:
             seen[t] = u, curvatures
             return rise + own + t * across, curvature + across
 
-        t = minimise_along(slope, first)
-        self.v = self.v + t * self.direction
-        # Whole steps: scores afresh now and then, so that rounding does not add up.
-        self.z = self.z + t * change
+        is_end = is_read and abs(slope(1.0)[0]) <= _WHOLE_SLOPE * abs(first)
+        t = 1.0 if is_end else minimise_along(slope, first)
+        if is_end:
+            self._look = ahead
+            self.v, self.z, there = ahead.v, ahead.z, (ahead.u, ahead.h)
+        else:
+            self.v = self.v + t * self.direction
+            # Whole steps: scores afresh now and then, so that rounding does not add up.
+            self.z = self.z + t * change
+            there = seen.get(t) or derivatives(self.loss, self.y, self.z)
+            there = self._seen(self.v)[2:] if is_read else there
         if t < _CUT and self._is_held:
             self._cuts += 1
             if self._cuts == _MOST_CUTS:
@@ -264,7 +292,7 @@ class Descent:
         elif t >= _WHOLE:
             # A step that should have been longer says that mu is far too large.
             self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
-        self._evaluate(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
+        self._evaluate(*there)
         while self.is_weighed_down and self.decrease <= max(
             _STAGE_DECREASE * self.objective, self.enough
         ):
@@ -278,8 +306,9 @@ class Descent:
         Neither gradient nor Hessian are formed again.
         """
         self.v = self.v + self.direction
-        self.z = self.z + self.rows.scores(self.direction)
-        self.u, _ = derivatives(self.loss, self.y, self.z)
+        if not self.rows.design.is_sequential:  # the proof reads them there
+            self.z = self.z + self.rows.scores(self.direction)
+            self.u, _ = derivatives(self.loss, self.y, self.z)
 
     @property
     def is_weighed_down(self) -> bool:
@@ -295,16 +324,18 @@ class Descent:
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
         self.loss = loss
-        self._evaluate(*derivatives(loss, self.y, self.z))
+        self.v, self.z, *there = self._seen(self.v, self.z)
+        self._evaluate(*there)
 
 
 def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
     """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
-    if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
+    is_long = n >= _LONG or rows.design.is_sequential
+    if not is_long or 2 * count > n or not sample_tells(loss, y, count / n, p):
         return _crude_start(rows, loss, y, quad, constant)
-    some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
+    some = rows.design.sample(count)
     part = rows.sample(some)
     crude = _crude_start(part, loss, y[some], quad, constant)
     descent = Descent(part, loss, y[some], quad, crude)

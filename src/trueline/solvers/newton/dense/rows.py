@@ -22,13 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, qr
 
 from trueline.design import DenseDesign, Design
+from trueline.design.stacked import sums_at
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
@@ -49,6 +50,17 @@ _NEAR = 10.0
 _MUCH_WORK = 500_000_000
 # Pivots of a correlation matrix below this may be rounding: an orthogonal factorisation decides.
 _DOUBTFUL, _DEPENDENT = 1e-9, 1e-11
+
+
+class Look(NamedTuple):
+    """Scores of all rows at v, the loss's derivatives there, A^T S u and A^T S diag(h) A."""
+
+    v: Array
+    z: Array
+    u: Array
+    h: Array
+    total: Array
+    gram: Array
 
 
 @dataclass(frozen=True)
@@ -82,13 +94,21 @@ class StandardRows:
     size: Array
 
     @classmethod
-    def of(cls, design: Design, weights: Array | None, fit_intercept: bool) -> StandardRows:
-        """One or two passes over the data.
+    def of(
+        cls,
+        design: Design,
+        weights: Array | None,
+        fit_intercept: bool,
+        target: Array | None = None,
+    ) -> StandardRows:
+        """One or two passes over the data; of rows in parts, moments of the target are kept too.
 
         Raises ``FloatingPointError`` where squares leave the range of doubles.
         """
         s = np.ones(design.shape[0]) if weights is None else weights
         total = float(s.sum())
+        if target is not None and design.is_sequential:
+            Moments.from_rows(design, target, weights)
         mean, products, noise = _centred_products(design, weights, s)
         size = products.diagonal() + total * mean**2
         if not np.isfinite(products.sum()) or not _is_ordinary(size):
@@ -185,9 +205,13 @@ class StandardRows:
         else:
             found = design.second_moments(np.empty((len(h), 0)), h, None)
             gram, sums = found.gram, found.total
-            if self.is_copy:
-                return gram
-        overall, count = float(h.sum()), len(self.kept)
+        return self._standardised_gram(gram, sums, float(h.sum()))
+
+    def _standardised_gram(self, gram: Array, sums: Array, overall: float) -> Array:
+        """sum_i h_i a_i a_i^T from the sums of the rows as they are read."""
+        if self.is_copy:
+            return gram
+        count = len(self.kept)
         out = np.empty((self.count, self.count))
         mean, scale, own = self.mean[self.kept], self.scale[self.kept], sums[self.kept]
         if count < len(gram):
@@ -199,6 +223,21 @@ class StandardRows:
         if self.fit_intercept:
             out[:, -1] = out[-1] = self._standardised(sums, np.asarray(overall))
         return out
+
+    def look(self, v: Array, loss: Loss, y: Array) -> Look:
+        """All that a step of Newton's method asks of the rows, in one pass over them."""
+        w, b = (v, 0.0) if self.is_copy else self.coefficients(v)
+
+        def derive(z: Array, y: Array, s: Array) -> tuple[Array, Array]:
+            u, h = loss.derivatives(y, z + b)
+            return s * u, s * h
+
+        z, pulled, gram, sums = sums_at(self.design, w, derive, y, self.weights)
+        z = z + b
+        u, h = derivatives(loss, y, z)
+        t, overall = self.weights * u, float(self.weights @ h)
+        total = pulled if self.is_copy else self._standardised(pulled, t.sum(axis=0))
+        return Look(v, z, u, h, total, self._standardised_gram(gram, sums, overall))
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
@@ -379,6 +418,11 @@ class FollowingGram:
             self._form(h, present)
         self.h = h
         return self.matrix
+
+    def know(self, h: Array, matrix: Array) -> None:
+        """H was summed elsewhere."""
+        self.h, self.matrix = h, matrix
+        self.formed += 1
 
     def _update(self, h: Array, changed: NDArray[np.intp]) -> bool:
         difference = h[changed] - self.h[changed]
