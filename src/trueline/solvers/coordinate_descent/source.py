@@ -8,8 +8,8 @@ for one target, or one for each of several targets that are fitted together.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class At(NamedTuple):
 
 
 class Source(ABC):
-    """The data of a problem, weighted and centred.
+    """The data of a problem, weighted and centred, for one walk: it keeps what was let in.
 
     Attributes
     ----------
@@ -62,10 +62,6 @@ class Source(ABC):
     most_gram: int
     x_mean: Array
     y_mean: Array
-
-    @abstractmethod
-    def fresh(self) -> Source:
-        """The same data with no column let in: one for each walk."""
 
     @abstractmethod
     def gather(self, new: Integers) -> Array:
@@ -113,11 +109,6 @@ class RowsSource(Source):
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
         self.scale = 0.5 * float(np.vdot(self._Y, self._Y))
-
-    def fresh(self) -> RowsSource:
-        other = copy(self)
-        other._columns = self._columns.fresh()
-        return other
 
     def gather(self, new: Integers) -> Array:
         block = self._columns.gather(new)
@@ -179,16 +170,13 @@ class MomentsSource(Source):
         W = propose(self._gram, self._cross[0], strengths, curvatures)
         return W, self._at(W)
 
-    def fresh(self) -> MomentsSource:
-        other = copy(self)
-        other._entered = np.empty(0, dtype=np.intp)
-        return other
-
     def gather(self, new: Integers) -> Array:
         self._entered = np.append(self._entered, new)
         return self._gram[np.ix_(new, self._entered)]
 
     def at(self, W: Array, threshold: float = 0.0) -> At:
+        if not W.shape[1]:
+            return At(self._cross, self._squares)
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
         return self._at(full)
@@ -271,13 +259,12 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
     """The penalty on the coefficients of one target, as arrays of shape (d,)."""
     shape = (n_features, n_targets)
     parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
-    columns = (
-        np.broadcast_to(part, shape)[:, target].astype(np.float64)
-        if np.ndim(part)
-        else np.full(n_features, part, dtype=np.float64)
-        for part in parts
-    )
-    return Terms.of(*columns)
+    if not any(map(np.ndim, parts)):
+        linear, _, *bounds = parts
+        is_free = linear > 0 and bounds == [-math.inf, math.inf]
+        columns = np.repeat(np.array(parts, dtype=np.float64), n_features).reshape(4, n_features)
+        return Terms(*columns, float(linear) if is_free else None)
+    return Terms.of(*(np.broadcast_to(part, shape)[:, target].astype(float) for part in parts))
 
 
 @dataclass(frozen=True)
