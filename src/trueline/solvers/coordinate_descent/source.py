@@ -160,33 +160,33 @@ class MomentsSource(Source):
     def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
         self.x_mean, self.y_mean = moments.x_mean, moments.y_mean[targets]
-        self._gram, self._cross = moments.gram, np.ascontiguousarray(moments.cross[:, targets].T)
-        self.n_targets, self.n_features = self._cross.shape
+        self.gram, self.cross = moments.gram, np.ascontiguousarray(moments.cross[:, targets].T)
+        self.n_targets, self.n_features = self.cross.shape
         self._squares = moments.y_square[targets]
         self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
     def proposals(self, strengths: Array, curvatures: Array) -> tuple[Array, At]:
-        W = propose(self._gram, self._cross[0], strengths, curvatures)
+        W = propose(self.gram, self.cross[0], strengths, curvatures)
         return W, self._at(W)
 
     def gather(self, new: Integers) -> Array:
         self._entered = np.append(self._entered, new)
-        return self._gram[np.ix_(new, self._entered)]
+        return self.gram[np.ix_(new, self._entered)]
 
     def at(self, W: Array, threshold: float = 0.0) -> At:
         if not W.shape[1]:
-            return At(self._cross, self._squares)
+            return At(self.cross, self._squares)
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
         return self._at(full)
 
     def _at(self, W: Array) -> At:
         """For coefficients of all columns."""
-        image = W @ self._gram
+        image = W @ self.gram
         # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
-        square = self._squares - np.einsum("tj,tj->t", W, 2 * self._cross - image)
-        return At(self._cross - image, np.maximum(square, 0.0))
+        square = self._squares - np.einsum("tj,tj->t", W, 2 * self.cross - image)
+        return At(self.cross - image, np.maximum(square, 0.0))
 
 
 @dataclass(frozen=True)
@@ -261,9 +261,10 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
     parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
     if not any(map(np.ndim, parts)):
         linear, _, *bounds = parts
-        is_free = linear > 0 and bounds == [-math.inf, math.inf]
-        columns = np.repeat(np.array(parts, dtype=np.float64), n_features).reshape(4, n_features)
-        return Terms(*columns, float(linear) if is_free else None)
+        strength = float(linear) if linear > 0 and bounds == [-math.inf, math.inf] else None
+        columns = np.repeat(np.array(parts, dtype=np.float64), n_features)
+        l, a, lower, upper = columns.reshape(4, n_features)
+        return Terms(l, a, lower, upper, strength)
     return Terms.of(*(np.broadcast_to(part, shape)[:, target].astype(float) for part in parts))
 
 
