@@ -50,6 +50,8 @@ _EPS = float(np.finfo(np.float64).eps)
 # A mean this many spreads away from zero costs (10^1)^2: two digits of sixteen at most.
 _HARMLESS_MEAN = 10.0
 _LOOK_ROWS, _LOOK_ALL = 512, 50_000
+# Up to so many multiplications, squares cost less than a look at the rows beforehand.
+_SMALL_WORK = 200_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,10 +121,17 @@ class Moments(Readable):
         divisor = total_weight or 1.0  # no rows at all: every moment is zero
         count = n if weights is None else int(np.count_nonzero(weights))
         with np.errstate(all="ignore"):
-            shift = None if design.is_sparse or n == 0 else _shift(design)
+            # Few numbers are looked at once, and once more about a shift if that is needed.
+            is_small = design.nonzeros * design.shape[1] <= _SMALL_WORK
+            is_shifted = not design.is_sparse and n > 0
+            shift = _shift(design) if is_shifted and not is_small else None
             y_shift = _column_sums(Y if weights is None else weights[:, None] * Y) / divisor
             Y = Y - y_shift
-            total, gram, cross, x_size, terms = design.second_moments(Y, weights, shift)
+            sums = design.second_moments(Y, weights, shift)
+            if is_shifted and is_small:
+                shift = _far(sums.total / divisor, sums.size / divisor)
+                sums = sums if shift is None else design.second_moments(Y, weights, shift)
+            total, gram, cross, x_size, terms = sums
             weighted = Y if weights is None else weights[:, None] * Y
             y_total, y_size = _column_sums(weighted), _column_sums(weighted * Y)
             x_mean = total / divisor
@@ -463,7 +472,11 @@ def _shift(design: Design) -> Array | None:
     else:
         look = design.glance(_LOOK_ROWS)
     mean = np.add.reduce(look, axis=0) / len(look)
-    square = np.einsum("ij,ij->j", look, look) / len(look)
+    return _far(mean, np.einsum("ij,ij->j", look, look) / len(look))
+
+
+def _far(mean: Array, square: Array) -> Array | None:
+    """The means, where they are large against the spreads; None if that is nowhere."""
     # abs(mean) > c spread, as spread^2 = square - mean^2.
     far = (1 + _HARMLESS_MEAN**-2) * mean * mean > square
     return np.where(far, mean, 0.0) if far.any() else None

@@ -202,6 +202,12 @@ def test_a_warm_start_begins_where_the_last_fit_ended():
     assert_proven(model, X, y)
 
 
+def test_one_weight_for_all_rows_changes_no_gap():
+    X, y, _ = data()
+    gaps = [ElasticNet(alpha=0.1).fit(X, y, sample_weight=s).dual_gap_ for s in (None, 2.0)]
+    assert gaps[0] == gaps[1] > 0
+
+
 def test_tampering_is_found_out():
     X, y, _ = data("wide")
     model = Lasso(0.05).fit(X, y)

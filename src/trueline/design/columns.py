@@ -13,7 +13,6 @@ Sparse columns are never densified: centring is implicit, v_i.v_j = x_i^T S x_j 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -136,10 +135,6 @@ class Columns(ABC):
         self.gathered = 0
 
     @abstractmethod
-    def fresh(self) -> Columns:
-        """The same columns with nothing gathered."""
-
-    @abstractmethod
     def correlations(self, R: Array, level: float = 0.0) -> Array:
         """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside.
 
@@ -171,9 +166,6 @@ class DenseColumns(Columns):
     def rows(self) -> Array:
         """The gathered columns v_j, one per row."""
         return self._V[: self.gathered]
-
-    def fresh(self) -> DenseColumns:
-        return DenseColumns(self._design, self.weights, self.mean)
 
     def correlations(self, R: Array, level: float = 0.0) -> Array:
         rooted = R if self.root is None else R * self.root
@@ -243,12 +235,6 @@ class SparseColumns(Columns):
         self._by_rows: ChosenRows | None = None
         self._reach: Reach | None = None
         self._left_out = 0  # so many of the chosen columns are not asked of the store
-
-    def fresh(self) -> SparseColumns:
-        other = copy(self)
-        other.chosen, other.gathered, other._by_rows = np.empty(0, dtype=np.intp), 0, None
-        other._reach, other._left_out = None, 0
-        return other
 
     @property
     def by_rows(self) -> ChosenRows:

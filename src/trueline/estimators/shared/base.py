@@ -423,7 +423,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         """Keep what an estimator tells of the training rows."""
-        self._total_weight = float(np.sum(weights_of(sample_weight, len(y))))
+        n = len(y)
+        self._total_weight = float(
+            n if sample_weight is None else weights_of(sample_weight, n).sum()
+        )
 
     def _mark_fitted(self) -> None:
         """Remember coefficients and hyperparameters, so that later changes of them are noticed."""

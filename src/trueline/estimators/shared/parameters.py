@@ -268,7 +268,8 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 def chosen_by(model: Any) -> dict[str, Any]:
     """Coefficients and hyperparameters, given or chosen by the fit."""
-    found = {name: vars(model)[name] for name in _CHOSEN if name in vars(model)}
+    own = vars(model)
+    found = {name: own[name] for name in _CHOSEN if name in own}
     if sp.issparse(found.get("coef_")):
         found["coef_"] = found["coef_"].toarray()
     return {**settings_of(model), **named_by(model), **found}
@@ -276,7 +277,8 @@ def chosen_by(model: Any) -> dict[str, Any]:
 
 def named_by(model: Any) -> dict[str, Any]:
     """Columns and classes as the fit saw them."""
-    return {name: vars(model)[name] for name in _NAMES if name in vars(model)}
+    own = vars(model)
+    return {name: own[name] for name in _NAMES if name in own}
 
 
 def marked(values: Mapping[str, Any]) -> dict[str, Any]:

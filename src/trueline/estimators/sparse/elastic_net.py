@@ -247,10 +247,16 @@ class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         # One number for all rows: the objective divides by the sum of the weights.
         return None if isinstance(sample_weight, Number) else super()._weights(sample_weight, X)
 
+    def _keep_of_rows(self, X: Any, y: Any, sample_weight: Any) -> None:
+        super()._keep_of_rows(X, y, None if isinstance(sample_weight, Number) else sample_weight)
+
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
         is_coupled = self._targets == "several"
-        self._keep_active(problem, is_coupled or bool(np.any(problem.penalty.curvature)))
+        is_asked = solution.moments is None  # and the degrees of freedom are no mere count
+        self._keep_active(
+            problem, is_asked and (is_coupled or bool(np.any(problem.penalty.curvature)))
+        )
         if self.coef_.ndim == 2 and not is_coupled:
             self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
 

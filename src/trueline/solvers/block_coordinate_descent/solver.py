@@ -32,6 +32,7 @@ from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
+from trueline.numerics.jit import is_ready
 from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
@@ -50,11 +51,13 @@ from trueline.solvers.base import (
     iteration_seconds,
     run,
 )
+from trueline.solvers.block_coordinate_descent.steps import descend, descend_along
 from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.iterative import target_gap
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
 _MAX_ITER = 1000
 # The most steps for one strength of a path; of many strengths each takes this share of the work of
@@ -65,6 +68,9 @@ _COLUMNS_PER_TARGET = 200
 _SPARSE_COLUMNS = 500
 # Readings of the data that a fit from the rows usually takes, the proof included.
 _READINGS = 10.0
+# Up to so many columns, a path is first tried by sweeps alone. They go on to this share of the gap
+# that is asked for: the next digits cost little.
+_MOST_SWEPT, _FINE = 128, 1e-8
 # Finer tolerances need residuals from the rows: moments have squared the condition number.
 _FINEST = 1e-14
 # Proofs that rounding keeps above the tolerance, before giving up.
@@ -181,29 +187,59 @@ def _follow(
 ) -> PathSolution:
     """The solutions along a path of strengths, each from the one before."""
     problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
-    state = states_for(problem, moments)[0]
-    if start is not None:
-        state.start_at(np.ascontiguousarray(start[0].T))
-    target, coefs, intercepts, gaps, counts = tol * state.scale, [], [], [], []
-    for number in path:
+    d, k = problem.n_features, problem.n_targets
+    state, linear, ridges = states_for(problem, moments)[0], [], np.empty(len(path))
+    for i, number in enumerate(path):
         penalty = problems.members[number].penalty
         assert isinstance(penalty, BlockNorms)
-        strengths = penalty.strengths(problem.n_features, problem.n_targets)
-        state.approach(np.ascontiguousarray(strengths[:, 0]), penalty.curvature)
+        linear.append(penalty.strengths(d, k)[:, 0])
+        ridges[i] = penalty.curvature
+    coefs, gaps = np.zeros((len(path), k, d)), np.empty(len(path))
+    steps = np.zeros(len(path), dtype=np.intp)
+    if start is not None:
+        coefs[0] = start[0].T
+    target = tol * state.scale
+    done = _sweep_along(state, np.array(linear), ridges, target, coefs, gaps, steps)
+    if done < len(path):
+        state.start_at(coefs[done])
+    for i in range(done, len(path)):
+        state.approach(np.ascontiguousarray(linear[i]), ridges[i])
         state.step(target)  # also if the point before would do: the last digits are cheap
-        steps = 1
-        while state.gap > target and not state.is_stuck and steps < _MAX_STEPS:
+        steps[i] = 1
+        while state.gap > target and not state.is_stuck and steps[i] < _MAX_STEPS:
             state.step(target)
-            steps += 1
-        W = state.coef()
-        coefs.append(W.T)
-        intercepts.append(state.intercept(W))
-        gaps.append(state.gap)
-        counts.append(steps)
-    allowed = target + _ROUNDING * state.scale + _UNDERFLOW
-    W, b = np.stack(coefs, axis=2), np.stack(intercepts, axis=1)
-    parts = W, b, np.array(gaps), allowed, BlockDescent.name, counts, moments
+            steps[i] += 1
+        coefs[i], gaps[i] = state.coef(), state.gap
+    source, allowed = state.source, target + _ROUNDING * state.scale + _UNDERFLOW
+    intercepts = (source.y_mean - coefs @ source.x_mean).T
+    counts = np.maximum(steps, 1).tolist()
+    parts = coefs.transpose(2, 1, 0), intercepts, gaps, allowed, BlockDescent.name, counts, moments
     return PathSolution(path, *parts)
+
+
+def _sweep_along(
+    state: BlockState,
+    linear: Array,
+    ridges: Array,
+    target: float,
+    coefs: Array,
+    gaps: Array,
+    sweeps: Integers,
+) -> int:
+    """Write the solutions for the first penalties, as many as sweeps alone find; how many.
+
+    Few columns that are not much alike take less time than the calls of a Newton step.
+    """
+    source = state.source
+    is_at_hand = is_ready(descend_along) or is_ready(descend)  # a short run compiles nothing
+    if not (isinstance(source, MomentsSource) and state.has_single_columns and is_at_hand):
+        return 0
+    k, d = source.cross.shape
+    if d > _MOST_SWEPT or not linear.all():
+        return 0
+    own = source.gram, source.cross, 2 * source.scale, np.arange(d + 1), linear, ridges
+    goal = max(_FINE * target, 0.1 * _ROUNDING * source.scale)
+    return descend_along(*own, goal, target, np.empty((k, d)), coefs, gaps, sweeps)
 
 
 class _Iteration(Iteration):

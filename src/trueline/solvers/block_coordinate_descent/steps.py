@@ -128,6 +128,97 @@ def descend(
                         line[c] -= step * row[c]
 
 
+# Sweeps between two looks at the gap, and the most for one penalty, which is also that many
+# multiplications: about the time of a Newton step.
+_SWEEPS, _MOST_SWEEPS, _MOST_WORK = 8, 1000, 1_000_000
+
+
+@kernel
+def descend_along(
+    G: Array,
+    C: Array,
+    square: float,
+    start: Integers,
+    linear: Array,
+    ridges: Array,
+    goal: float,
+    target: float,
+    Q: Array,
+    path: Array,
+    gaps: Array,
+    sweeps: Integers,
+) -> int:
+    """Minimise for one penalty after the other by sweeps alone; how many are solved.
+
+    Each block is one column, and has a norm: row i of ``linear`` holds l. W is ``path[i]``, shape
+    (k, d), where the first begins; ``square`` is that of the targets. The gap is to reach the goal,
+    or the target if rounding keeps it from the goal.
+    """
+    k, d = Q.shape
+    most = min(_MOST_SWEEPS, _MOST_WORK // (k * d * d))
+    for i in range(len(ridges)):
+        W = path[i]
+        if i > 0:
+            for s in range(k):
+                for j in range(d):
+                    W[s, j] = path[i - 1, s, j]
+        gap, is_found = np.inf, False
+        while True:
+            multiply_out(G, C, W, Q)
+            before, gap = gap, block_gap(C, W, Q, square, linear[i], ridges[i])
+            is_found = gap <= goal or before <= gap <= target  # the latter: rounding
+            if is_found or sweeps[i] >= most:
+                break
+            descend(G, start, linear[i], ridges[i], W, Q, _SWEEPS)
+            sweeps[i] += _SWEEPS
+        gaps[i] = gap
+        if not is_found:
+            return i
+    return len(ridges)
+
+
+@kernel
+def multiply_out(G: Array, C: Array, W: Array, Q: Array) -> None:
+    """Q = C - W G."""
+    k, d = Q.shape
+    for s in range(k):
+        for j in range(d):
+            Q[s, j] = C[s, j]
+        for i in range(d):
+            if W[s, i] != 0.0:
+                for j in range(d):
+                    Q[s, j] -= W[s, i] * G[i, j]
+
+
+@kernel
+def block_gap(C: Array, W: Array, Q: Array, square: float, linear: Array, ridge: float) -> float:
+    """The duality gap at W, with one column a block, each with a norm."""
+    k, d = Q.shape
+    t, left = 1.0, square
+    for j in range(d):
+        norm = 0.0
+        for s in range(k):
+            norm += Q[s, j] * Q[s, j]
+            left -= (C[s, j] + Q[s, j]) * W[s, j]
+        norm = np.sqrt(norm)
+        if ridge == 0.0 and norm > linear[j]:
+            t = min(t, linear[j] / norm)
+    gap = 0.5 * (1.0 - t) * (1.0 - t) * max(left, 0.0)
+    for j in range(d):
+        pull = size = along = 0.0
+        for s in range(k):
+            pull += Q[s, j] * Q[s, j]
+            size += W[s, j] * W[s, j]
+            along += Q[s, j] * W[s, j]
+        size = np.sqrt(size)
+        term = (linear[j] + 0.5 * ridge * size) * size - t * along
+        if ridge > 0.0:
+            excess = max(np.sqrt(pull) - linear[j], 0.0)
+            term += 0.5 * excess * excess / ridge
+        gap += max(term, 0.0)
+    return gap
+
+
 _EPS = float(np.finfo(np.float64).eps)
 # So few unknowns are solved for directly.
 _FEW_UNKNOWNS = 400

@@ -62,6 +62,8 @@ class BlockState:
         At the present point.
     scale : float
         Half the squared norm of the targets.
+    has_single_columns : bool
+        Block j is column j.
     is_stuck : bool
         The last step let nothing in and did not lower the gap: rounding.
     """
@@ -71,7 +73,7 @@ class BlockState:
         self._members = np.argsort(labels, kind="stable")
         self._widths = np.bincount(labels)
         self._first = np.cumsum(self._widths) - self._widths
-        self._is_plain = bool((self._widths == 1).all())
+        self.has_single_columns = np.array_equal(labels, np.arange(source.n_features))
         self.scale = source.scale
         self.restricted = RestrictedBlocks(2 * source.scale, source.n_targets)
         self._outside = np.ones(len(self._widths), dtype=bool)
@@ -85,8 +87,8 @@ class BlockState:
     def _block_norms(self) -> Array:
         """||Q_b|| of all blocks."""
         squares = np.einsum("tj,tj->j", self._correlation, self._correlation)
-        if self._is_plain:
-            return np.sqrt(squares)[self._members]
+        if self.has_single_columns:
+            return np.sqrt(squares)
         return np.sqrt(np.add.reduceat(squares[self._members], self._first))
 
     def start_at(self, W: Array) -> None:

@@ -88,7 +88,7 @@ class WorkingSetPath:
         is_one_answer: bool = False,
     ) -> None:
         self._is_one_answer = is_one_answer
-        self.source, self.points = source.fresh(), list[PathPoint]()
+        self.source, self.points = source, list[PathPoint]()
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
         # For each column when it was let in; and the columns in this order
@@ -108,7 +108,7 @@ class WorkingSetPath:
     def _begin(self, start: Array | None) -> None:
         """The first restricted problem: what cannot rest at zero, and what the start brings."""
         source, terms = self.source, self._terms[0]
-        w = np.clip(0.0 if start is None else start, terms.lower, terms.upper)
+        w = np.minimum(np.maximum(0.0 if start is None else start, terms.lower), terms.upper)
         at = source.at(np.zeros((1, 0)))
         self._record(at, 0)
         if w.any():
@@ -119,10 +119,12 @@ class WorkingSetPath:
             self._restore(w[self._inside])
         self._last = self.correlation
         square = float(at.residual_square[0])
-        self.present = self._point(w[self._inside], self.correlation, square, terms)
+        self.present = PathPoint(self._inside[:0], w[:0], 0.5 * square, np.inf, square, 0)
+        if w.any():
+            self.present = self._point(w[self._inside], self.correlation, square, terms)
         self._proposals, self._proposed = np.empty((0, source.n_features)), at
         strengths = np.array([each.strength or 0.0 for each in self._terms])
-        if not w.any() and (strengths > 0).all() and (np.diff(strengths) < 0).all():
+        if not w.any() and (strengths > 0).all() and (strengths[1:] < strengths[:-1]).all():
             curvatures = np.array([each.same_curvature for each in self._terms])
             self._proposals, self._proposed = source.proposals(strengths, curvatures)
         if not w.any() and not len(self._proposals):
@@ -326,15 +328,21 @@ def _free_gaps(
     """
     strengths = np.array([each.strength for each in terms], dtype=float)
     curvatures = np.array([each.same_curvature for each in terms])
-    top = np.maximum(np.abs(at.correlation).max(axis=1, initial=0.0), largest)
-    t = np.where(curvatures > 0, 1.0, strengths / np.maximum(strengths, top))
-    l, a, Q = strengths[:, None], curvatures[:, None], t[:, None] * at.correlation
-    penalty = l * np.abs(W) + 0.5 * a * W**2
-    excess = np.maximum(np.abs(Q) - l, 0.0)
-    dual = np.divide(0.5 * excess**2, a, out=np.zeros_like(Q), where=a > 0)
-    gaps = 0.5 * (1 - t) ** 2 * at.residual_square
-    gaps += np.maximum(penalty + dual - Q * W, 0.0).sum(axis=1)
-    return gaps, 0.5 * at.residual_square + penalty.sum(axis=1)
+    half, sizes = 0.5 * at.residual_square, np.abs(at.correlation)
+    l, a = strengths[:, None], curvatures[:, None]
+    penalty = l * np.abs(W)
+    t = np.ones(len(W))
+    if not curvatures.all():
+        top = np.maximum(sizes.max(axis=1, initial=0.0), largest)
+        t = np.where(curvatures > 0, 1.0, strengths / np.maximum(strengths, top))
+    terms_of_gap = penalty - t[:, None] * at.correlation * W
+    if curvatures.any():
+        squares = 0.5 * a * W**2
+        excess = np.maximum(sizes - l, 0.0)
+        dual = np.divide(0.5 * excess**2, a, out=np.zeros_like(sizes), where=a > 0)
+        penalty, terms_of_gap = penalty + squares, terms_of_gap + squares + dual
+    gaps = (1 - t) ** 2 * half + np.maximum(terms_of_gap, 0.0).sum(axis=1)
+    return gaps, half + penalty.sum(axis=1)
 
 
 def follow_path(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class _Descent(Iteration):
     gap: float  # at the end
 
     def __init__(self, source: Source, terms: Terms, tol: float, start: Array | None) -> None:
-        self._source, self._terms = source, terms
+        self._source = source
         taus = [1.0] if start is not None else _approach(source, terms)
         steps = [terms.scaled(tau, 1.0) for tau in taus]
         tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
@@ -92,20 +92,19 @@ class _Descent(Iteration):
             self._path.advance()
 
     def progress(self) -> Progress:
-        path, terms = self._path, self._terms
-        point = path.present
+        path, point = self._path, self._path.present
         w = point.coef(self._source.n_features)
         self.coef = w[:, None]
         self.intercept = self._source.y_mean - self._source.x_mean @ w
-        penalty = terms.linear @ np.abs(w) + 0.5 * terms.curvature @ w**2
         self.gap = point.gap if path.is_done else math.inf
-        return Progress(0.5 * point.residual_square + float(penalty), self.gap)
+        return Progress(point.objective, self.gap)
 
 
 def _approach(source: Source, terms: Terms) -> list[float]:
     """The factors tau, from where all coefficients rest down to one."""
-    rest = np.clip(0.0, terms.lower, terms.upper)
-    if rest.any() or not terms.linear.any() or source.gathers_all:
+    if source.gathers_all or not terms.linear.any():
+        return [1.0]
+    if np.clip(0.0, terms.lower, terms.upper).any():
         return [1.0]
     q = np.abs(source.at(np.zeros((1, 0))).correlation[0])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,9 +144,9 @@ class _FromMoments:
         """
         problem, moments, W = self.problem, self.problem.moments, self.coef
         penalty = problem.penalty
-        linear, curvature = np.asarray(penalty.linear), np.asarray(penalty.curvature)
-        is_open = np.isinf(penalty.upper).all() and not np.any(penalty.lower > -np.inf)
-        if not (is_open or "nonnegative" in penalty.capabilities) or not (linear > 0).all():
+        linear, curvature = penalty.linear, penalty.curvature
+        is_open = not penalty.capabilities.isdisjoint({"elastic", "nonnegative"})
+        if not is_open or np.min(linear) <= 0:
             return math.inf
         weight, rows = moments.weight, min(moments.count, 2048)
         root = np.sqrt(moments.x_size + weight * moments.x_mean**2)
@@ -157,8 +156,8 @@ class _FromMoments:
         error = 4 * units * reach * root[:, None]
         delta = float((error / linear).max(initial=0.0))
         added = 6 * delta * float(moments.y_size.sum()) + 8 * units * float(reach @ reach)
-        if curvature.any():
-            if not (curvature > 0).all():
+        if np.any(curvature):
+            if not np.all(curvature):
                 return math.inf
             added += float((error**2 / curvature).sum())
         return 1.01 * self.gap + added if delta < _SLIGHT else math.inf
@@ -176,14 +175,17 @@ class _CoordinateSolver(Solver):
     is_direct = False
     proof = "fenchel"
 
-    def _moments(self, problem: Problem) -> Moments | None:
-        """The moments, for the solver that works from them."""
-        if not self.reads_once(Facts.of(problem)):
-            return None
-        return Moments.from_rows(problem.design, problem.target, problem.weights)
+    #: Whether the rows are read once, for their moments.
+    from_moments: ClassVar[bool]
+
+    def reads_once(self, facts: Facts) -> bool:
+        return self.from_moments
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        return self._solve(problem, self._moments(problem), options, monitor)
+        moments = None
+        if self.from_moments:
+            moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        return self._solve(problem, moments, options, monitor)
 
     def set_cost(self, facts: Facts, count: int) -> Cost:
         # Each starts at the solution of its neighbour.
@@ -194,8 +196,7 @@ class _CoordinateSolver(Solver):
     def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
         if any(member.target.shape[1] > 1 for member in problems.members):
             return None
-        from_moments = self.reads_once(Facts.of(problems.on_all_rows(0)))
-        return solve_paths(problems, options.tol, self.name, from_moments)
+        return solve_paths(problems, options.tol, self.name, self.from_moments)
 
     def _solve(
         self, problem: Problem, moments: Moments | None, options: Options, monitor: Monitor
@@ -245,6 +246,7 @@ class CoordinateDescent(_CoordinateSolver):
     name = "coordinate_descent"
     shows_nonfinite = True
     title = "coordinate descent on a working set of columns, with exact steps"
+    from_moments = False
 
     def cost(self, facts: Facts) -> Cost:
         n, d, k = facts.n, facts.d, facts.k
@@ -263,9 +265,7 @@ class GramDescent(_CoordinateSolver):
     name = "gram_descent"
     shows_nonfinite = True
     title = "LARS homotopy and coordinate descent on the Gram matrix"
-
-    def reads_once(self, facts: Facts) -> bool:
-        return True
+    from_moments = True
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:

@@ -8,8 +8,8 @@ for one target, or one for each of several targets that are fitted together.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class At(NamedTuple):
 
 
 class Source(ABC):
-    """The data of a problem, weighted and centred.
+    """The data of a problem, weighted and centred, for one walk: it keeps what was let in.
 
     Attributes
     ----------
@@ -62,10 +62,6 @@ class Source(ABC):
     most_gram: int
     x_mean: Array
     y_mean: Array
-
-    @abstractmethod
-    def fresh(self) -> Source:
-        """The same data with no column let in: one for each walk."""
 
     @abstractmethod
     def gather(self, new: Integers) -> Array:
@@ -113,11 +109,6 @@ class RowsSource(Source):
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
         self.scale = 0.5 * float(np.vdot(self._Y, self._Y))
-
-    def fresh(self) -> RowsSource:
-        other = copy(self)
-        other._columns = self._columns.fresh()
-        return other
 
     def gather(self, new: Integers) -> Array:
         block = self._columns.gather(new)
@@ -169,36 +160,33 @@ class MomentsSource(Source):
     def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
         self.x_mean, self.y_mean = moments.x_mean, moments.y_mean[targets]
-        self._gram, self._cross = moments.gram, np.ascontiguousarray(moments.cross[:, targets].T)
-        self.n_targets, self.n_features = self._cross.shape
+        self.gram, self.cross = moments.gram, np.ascontiguousarray(moments.cross[:, targets].T)
+        self.n_targets, self.n_features = self.cross.shape
         self._squares = moments.y_square[targets]
         self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
     def proposals(self, strengths: Array, curvatures: Array) -> tuple[Array, At]:
-        W = propose(self._gram, self._cross[0], strengths, curvatures)
+        W = propose(self.gram, self.cross[0], strengths, curvatures)
         return W, self._at(W)
-
-    def fresh(self) -> MomentsSource:
-        other = copy(self)
-        other._entered = np.empty(0, dtype=np.intp)
-        return other
 
     def gather(self, new: Integers) -> Array:
         self._entered = np.append(self._entered, new)
-        return self._gram[np.ix_(new, self._entered)]
+        return self.gram[np.ix_(new, self._entered)]
 
     def at(self, W: Array, threshold: float = 0.0) -> At:
+        if not W.shape[1]:
+            return At(self.cross, self._squares)
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
         return self._at(full)
 
     def _at(self, W: Array) -> At:
         """For coefficients of all columns."""
-        image = W @ self._gram
+        image = W @ self.gram
         # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
-        square = self._squares - np.einsum("tj,tj->t", W, 2 * self._cross - image)
-        return At(self._cross - image, np.maximum(square, 0.0))
+        square = self._squares - np.einsum("tj,tj->t", W, 2 * self.cross - image)
+        return At(self.cross - image, np.maximum(square, 0.0))
 
 
 @dataclass(frozen=True)
@@ -271,13 +259,13 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
     """The penalty on the coefficients of one target, as arrays of shape (d,)."""
     shape = (n_features, n_targets)
     parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
-    columns = (
-        np.broadcast_to(part, shape)[:, target].astype(np.float64)
-        if np.ndim(part)
-        else np.full(n_features, part, dtype=np.float64)
-        for part in parts
-    )
-    return Terms.of(*columns)
+    if not any(map(np.ndim, parts)):
+        linear, _, *bounds = parts
+        strength = float(linear) if linear > 0 and bounds == [-math.inf, math.inf] else None
+        columns = np.repeat(np.array(parts, dtype=np.float64), n_features)
+        l, a, lower, upper = columns.reshape(4, n_features)
+        return Terms(l, a, lower, upper, strength)
+    return Terms.of(*(np.broadcast_to(part, shape)[:, target].astype(float) for part in parts))
 
 
 @dataclass(frozen=True)
