@@ -217,9 +217,7 @@ def _nonnegative(claim: Claim, g: Array, error: Array, a: Array, W: Array, squar
     return found
 
 
-def _dependent(
-    claim: Claim, g: Array, error: Array, enough: float
-) -> tuple[float, float, Indices]:
+def _dependent(claim: Claim, g: Array, error: Array, enough: float) -> tuple[float, float, Indices]:
     """The bound where columns depend on others; what a change of these costs, if not exactly."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
     centre = claim.means()
