@@ -215,6 +215,28 @@ def test_columns_can_be_chosen(houses):
     assert read("model.trueline").model.feature_names_in_.tolist() == ["size"]
 
 
+def test_columns_can_be_standardised(houses):
+    """A penalty then treats columns in all units alike, and predictions undo it."""
+    data = "flats.csv"
+    rows = [line.split(",") for line in houses.read_text().splitlines()]
+    large = [[*row[:3], f"{1000 * float(row[3])}", *row[4:]] for row in rows[2:]]
+    for name, body in (("small.csv", rows[2:]), (data, large)):
+        Path(name).write_text("\n".join(",".join(row) for row in [rows[0], *body]))
+    drawn = []
+    for name in ("small.csv", data):
+        text = run("fit", name, "-t", "price", "-m", "lasso", "--alpha", 5, "--standardize")
+        assert "columns are standardised" in text
+        assert "does NOT hold" not in run("verify", "model.trueline", name)
+        run("predict", "model.trueline", name, "--out", "out.csv")
+        drawn.append(
+            [float(line.rsplit(",")[-1]) for line in Path("out.csv").read_text().splitlines()[1:]]
+        )
+    assert_allclose(drawn[0], drawn[1])
+    assert "--standardize is for tables in memory" in fails(
+        "fit", data, "-t", "price", "--memory", "1GB", "--standardize"
+    )
+
+
 def test_verify_fails_for_other_data_and_for_forged_models(houses):
     run("fit", "houses.csv", "-t", "price")
     lines = houses.read_text().splitlines()

@@ -344,3 +344,16 @@ def test_bars_say_which_class_they_speak_for(classes, target, own):
     model = LogisticRegression().fit(rng.normal(size=(60, 3)), y)
     display = plot_coefficients(model, target=target)
     assert display.ax_.get_title() == f"positive coefficients speak for {own}"
+
+
+def test_bars_of_all_classes_stand_side_by_side_and_more_than_colours_say_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = LogisticRegression().fit(X, np.array(list("abc"))[np.arange(60) % 3])
+    display = plot_coefficients(model, sort=False)
+    drawn = [[bar.get_width() for bar in bars] for bars in display.bars_]
+    assert_allclose(drawn, model.coef_)
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a", "b", "c"]
+    many = LogisticRegression().fit(X, np.arange(60) % 9)
+    title = plot_coefficients(many).ax_.get_title()
+    assert title == "positive coefficients speak for 0, the first of 9 classes"

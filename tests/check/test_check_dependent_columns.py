@@ -75,6 +75,19 @@ def test_a_gap_below_the_true_one_is_refused_on_dependent_columns():
     assert verify({**moved, "gap": 1e-4}, X, y)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_copies_that_differ_by_a_rounded_constant_are_followed_up_to_a_radius(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, 3))
+    X[:, 2] = X[:, 0]
+    X = X + np.array([17180.3, -5755.9, -42161.1])  # rounding leaves 1e-12 between the two
+    y = X[:, :2] @ rng.normal(size=2) + 1e-3 * rng.normal(size=4)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = LinearRegression().fit(X, y)
+    assert said or model.verify(X, y).holds
+
+
 UNPENALISED = {
     "quantile": lambda: tl.QuantileRegressor(alpha=0.0, quantile=0.7),
     "logistic": lambda: tl.LogisticRegression(C=np.inf),

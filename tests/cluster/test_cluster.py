@@ -109,6 +109,12 @@ def test_fits_are_those_of_rows_in_memory(client, model, target, weighted):
         assert not spread.verify(ROWS, blocks(y), **sent)
 
 
+def test_blocks_without_a_target_are_told_where_to_give_one():
+    blocks = da.from_array(X, chunks=(1000, 4))
+    with pytest.raises(ValueError, match="learns from a target. Give y beside X.$"):
+        trueline.Ridge().fit(blocks)
+
+
 @pytest.mark.parametrize(("model", "target"), [MODELS[i] for i in (0, 2, 3, 6, 8, 10, 11)], ids=str)
 def test_rows_stay_where_they_are(client, monkeypatch, model, target):
     """But for few that are looked at: neither fit nor proof nor check brings blocks here."""

@@ -186,7 +186,8 @@ def _room_for_dependent_columns(
 
     Such a column equals a combination of others up to a rest of the size of its rounding. Along
     that rest the objective falls by no more than its length times that of the residuals, for
-    coefficients that change by a few times what they are.
+    coefficients that change by a few times what they are. Numbers far from zero are rounded more
+    than those about their means: of them the gradient tells.
     """
     if isinstance(problem, MomentsProblem):
         moments = problem.moments
@@ -196,7 +197,8 @@ def _room_for_dependent_columns(
         mean = design.column_means(weights) if problem.fit_intercept else None
         squares = design.column_squares(weights, mean)
     reach = np.sqrt(squares) @ np.abs(coef)
-    return 16 * _EPS * float(reach @ np.sqrt(2 * np.maximum(evidence.objective, 0.0)))
+    room = 16 * _EPS * float(reach @ np.sqrt(2 * np.maximum(evidence.objective, 0.0)))
+    return room + 8 * float(np.abs(evidence.gradient * coef).sum())
 
 
 def certify_quadratic(

@@ -85,6 +85,12 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Fit classes also where the target does not look like classes."),
 ]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        "--standardize", help="Columns of mean 0 and deviation 1, which penalties treat alike."
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
 
 
@@ -169,6 +175,7 @@ def fit(
     category: Category = None,
     drop_missing: DropMissing = False,
     force: Force = False,
+    standardize: Standardize = False,
     memory: Memory = None,
     debug: Debug = False,
 ) -> None:
@@ -179,8 +186,8 @@ def fit(
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
-    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
-    request = Request(data, target, model, options, *columns)
+    lists = (_split(features), _split(drop), _split(category))
+    request = Request(data, target, model, options, *lists, drop_missing, force, standardize)
     run_fit(request, out, memory)
 
 
@@ -203,6 +210,7 @@ def explain(
     category: Category = None,
     drop_missing: DropMissing = False,
     force: Force = False,
+    standardize: Standardize = False,
     debug: Debug = False,
 ) -> None:
     """Show the plan for a table before fitting, or what happened in a saved model."""
@@ -212,8 +220,8 @@ def explain(
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
-    columns = (_split(features), _split(drop), _split(category), drop_missing, force)
-    run_explain(Request(path, target, model, options, *columns))
+    lists = (_split(features), _split(drop), _split(category))
+    run_explain(Request(path, target, model, options, *lists, drop_missing, force, standardize))
 
 
 @app.command()

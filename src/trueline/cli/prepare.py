@@ -28,6 +28,7 @@ class Request:
     categories: list[str] | None = None
     drop_missing: bool = False
     force: bool = False
+    standardize: bool = False
 
     def read(self) -> tuple[Table, Guess]:
         """The table, and what its target looks like."""
@@ -53,7 +54,7 @@ class Request:
             drop=self.drop or (),
             categories=self.categories or (),
             task=task,
-            standardize=standardize,
+            standardize=standardize or self.standardize,
             missing="drop" if self.drop_missing else "fill",
         )
 
@@ -78,6 +79,8 @@ def prepare(request: Request) -> Prepared:
         table, asked.task if asked else guess.kind, asked is not None and asked.is_kernel
     )
     notes = list(encoded.notes)
+    if request.standardize:
+        notes.append("columns are standardised: coefficients are for a change by one deviation")
     if asked is None:
         family, reason = _choose(request, guess, encoded)
     else:

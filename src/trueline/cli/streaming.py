@@ -63,9 +63,14 @@ def opened(request: Request, memory: str | None) -> tuple[Batches, list[str]]:
     """The rows that are asked for, and what is left out: columns that hold no numbers."""
     if request.target is None:
         raise TableError("Say which column to predict: --target NAME.")
-    for given, option in ((request.categories, "--category"), (request.drop_missing, "--drop-m")):
+    refused = {
+        "--category": request.categories,
+        "--drop-missing": request.drop_missing,
+        "--standardize": request.standardize,
+    }
+    for option, given in refused.items():
         if given:
-            raise TableError(f"{option} ... is for tables in memory: encode the columns before.")
+            raise TableError(f"{option} is for tables in memory: encode the columns before.")
     rows = open_rows(request.data, target=request.target, memory=memory or _MEMORY)
     dropped = set(request.drop or ())
     if missing := [name for name in dropped if name not in rows.columns]:

@@ -31,15 +31,18 @@ class CoefficientDisplay(Display):
     Parameters
     ----------
     names : sequence of str
-    coef : array of shape (d,)
+    coef : array of shape (d,) or (k, d)
+        Of k classes or targets, bars stand side by side, a colour for each.
     interval : array of shape (d, 2), optional
         Lower and upper ends, drawn as whiskers.
+    labels : sequence of str, optional
+        Names of the k classes or targets.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    bars_ : matplotlib BarContainer
+    bars_ : matplotlib BarContainer, or a list of one for each class or target
 
     Examples
     --------
@@ -54,11 +57,12 @@ class CoefficientDisplay(Display):
     names: Sequence[str]
     coef: ArrayLike
     interval: ArrayLike | None = None
+    labels: Sequence[str] | None = None
     bars_: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         d = len(self.names)
-        if np.shape(self.coef) != (d,):
+        if np.shape(self.coef) not in ((d,), (len(self.labels or ()), d)):
             raise ValueError(
                 f"{d} names need coefficients of shape ({d},), got {np.shape(self.coef)}."
             )
@@ -73,7 +77,7 @@ class CoefficientDisplay(Display):
         estimator: Any,
         *,
         names: Sequence[str] | None = None,
-        target: int = 0,
+        target: int | None = None,
         **arguments: Any,
     ) -> CoefficientDisplay:
         """Draw the coefficients of a fitted estimator.
@@ -84,22 +88,32 @@ class CoefficientDisplay(Display):
             Or a pipeline that ends in one.
         names : sequence of str, optional
             By default ``feature_names_in_``, else x0, x1, ...
-        target : int, default=0
-            Which target or class, if there are several.
+        target : int, optional
+            Which target or class, if there are several; by default all, or the first of more than
+            seven.
         **arguments
             For :meth:`plot`.
         """
         model, own, _ = fitted(estimator)
         coef = coefficients_of(model)
-        if not 0 <= target < len(coef):
-            raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
-        names = own if names is None else names
-        display = cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
+        names = names_of(own if names is None else names, coef.shape[1])
         classes: Any = getattr(model, "classes_", ())
+        if target is None and 1 < len(coef) <= len(COLOURS):
+            labels = [str(c) for c in classes] or [f"target {j}" for j in range(len(coef))]
+            display = cls(names, coef, labels=labels).plot(**arguments)
+            if len(classes):
+                display.ax_.set_title("positive coefficients speak for a class", fontsize="medium")
+            return display
+        shown = target or 0
+        if not 0 <= shown < len(coef):
+            raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
+        display = cls(names, coef[shown]).plot(**arguments)
         if len(classes) > 1:
-            spoken_for = classes[target] if len(coef) > 1 else classes[1]
+            spoken_for = classes[shown] if len(coef) > 1 else classes[1]
+            is_some = target is None and len(coef) > 1
+            count = f", the first of {len(coef)} classes" if is_some else ""
             display.ax_.set_title(
-                f"positive coefficients speak for {spoken_for}", fontsize="medium"
+                f"positive coefficients speak for {spoken_for}{count}", fontsize="medium"
             )
         return display
 
@@ -120,28 +134,41 @@ class CoefficientDisplay(Display):
         -------
         self : CoefficientDisplay
         """
-        coef = np.asarray(self.coef, dtype=float)
-        order = np.argsort(-np.abs(coef), kind="stable")[:top]
+        coef = np.atleast_2d(np.asarray(self.coef, dtype=float))
+        size = np.abs(coef).max(axis=0, initial=0.0)
+        order = np.argsort(-size, kind="stable")[:top]
         order = order if sort else np.sort(order)
-        ax = axes(ax, (6.4, 1.2 + 0.28 * max(3, len(order))))
-        place = np.arange(len(order))
-        shown = coef[order]
-        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in shown]
-        whiskers = None
-        if self.interval is not None:
-            ends = np.asarray(self.interval, dtype=float)[order]
-            whiskers = np.abs(ends.T - shown)
-        self.bars_ = ax.barh(
-            place, shown, height=0.7, color=colours, xerr=whiskers, ecolor="#333333", capsize=2.5
-        )
+        k, place = len(coef), np.arange(len(order))
+        ax = axes(ax, (6.4, 1.2 + (0.28 if k == 1 else 0.12 + 0.16 * k) * max(3, len(order))))
+        if self.labels is None:
+            self.bars_ = self._bars(ax, place, coef[0], order)
+        else:
+            height = 0.8 / k
+            self.bars_ = [
+                ax.barh(
+                    place + (c - 0.5 * (k - 1)) * height, row, height, color=colour, label=label
+                )
+                for c, (row, colour, label) in enumerate(zip(coef[:, order], COLOURS, self.labels))
+            ]
+            ax.legend(frameon=False)
         ax.axvline(0.0, color="black", linewidth=0.8)
         ax.set_yticks(place, [str(self.names[j]) for j in order])
         ax.invert_yaxis()
-        left_out = len(coef) - len(order)
+        left_out = coef.shape[1] - len(order)
         ax.set_xlabel("coefficient" + (f" ({left_out} smaller ones not shown)" if left_out else ""))
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
         return self._drawn_on(ax)
+
+    def _bars(self, ax: Any, place: Any, coef: Array, order: Any) -> Any:
+        shown, whiskers = coef[order], None
+        if self.interval is not None:
+            ends = np.asarray(self.interval, dtype=float)[order]
+            whiskers = np.abs(ends.T - shown)
+        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in shown]
+        return ax.barh(
+            place, shown, height=0.7, color=colours, xerr=whiskers, ecolor="#333333", capsize=2.5
+        )
 
 
 def _from_numbers(
@@ -165,7 +192,7 @@ def plot_coefficients(
     ax: Any = None,
     *,
     names: Sequence[str] | None = None,
-    target: int = 0,
+    target: int | None = None,
     top: int | None = 20,
     sort: bool = True,
 ) -> CoefficientDisplay:
@@ -178,8 +205,9 @@ def plot_coefficients(
     ax : matplotlib Axes, optional
     names : sequence of str, optional
         By default the names of the columns that were fitted, else x0, x1, ...
-    target : int, default=0
-        Which target or class, if there are several.
+    target : int, optional
+        Which target or class, if there are several; by default all, or the first of more than
+        seven.
     top, sort
         As in :meth:`CoefficientDisplay.plot`.
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,12 +44,86 @@ _UNDERFLOW = 1e-290
 _SINGULAR = 1e10
 
 
-def column_sizes(parts: Problem) -> tuple[Array, Array, Array]:
-    """Means, spreads and magnitudes of the columns, as :func:`certify_concomitant` wants them."""
-    design, weights = parts.design, parts.weights
-    mean = design.column_means(weights) if parts.fit_intercept else np.zeros(parts.n_features)
-    spread = np.sqrt(design.column_squares(weights, mean)) * (1 + 1e-6)
-    return mean, spread, np.sqrt(design.column_squares(weights, None)) * (1 + 1e-6)
+@dataclass(frozen=True)
+class Columns:
+    """What the proofs of all points have in common: sizes of the columns, a factor of them.
+
+    Attributes
+    ----------
+    parts : Problem
+    mean : array of shape (d,)
+        Zero without an intercept.
+    spread, magnitude : arrays of shape (d,)
+        At least sqrt(sum_i s_i (x_ij - mean_j)^2), and sqrt(sum_i s_i x_ij^2).
+    """
+
+    parts: Problem
+    mean: Array
+    spread: Array
+    magnitude: Array
+
+    @classmethod
+    def of(cls, parts: Problem) -> Columns:
+        """Read from the rows."""
+        design, weights = parts.design, parts.weights
+        mean = design.column_means(weights) if parts.fit_intercept else np.zeros(parts.n_features)
+        spread, size = (np.sqrt(design.column_squares(weights, c)) for c in (mean, None))
+        return cls(parts, mean, spread * (1 + 1e-6), size * (1 + 1e-6))
+
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Columns that vary (are not zero, without an intercept), one of each group of copies.
+
+        And for each column the first of its group.
+        """
+        low, high, digests = self.parts.design.summed(_seen, add=_both_seen)
+        varies = low != high if self.parts.fit_intercept else (low != 0) | (high != 0)
+        seen: dict[bytes, int] = {}
+        first = np.array([seen.setdefault(x, j) for j, x in enumerate(digests)], dtype=np.intp)
+        return np.unique(first[varies]), first
+
+    @cached_property
+    def inverse(self) -> tuple[Array | None, float]:
+        """M with M^T G M = 1 for the Gram matrix of these columns; the longest row x^T M."""
+        kept, parts, centre = self.groups[0], self.parts, self.mean
+        if parts.n_samples < len(kept):
+            return None, 0.0
+
+        def factor(part: Design, s: Array) -> Array:
+            R = np.zeros((0, len(kept)))
+            for where, block in part.blocks(_BLOCK_ROWS):
+                R = _triangle(R, np.sqrt(s[where, None]) * (block - centre)[:, kept])
+            return R
+
+        s = np.ones(parts.n_samples) if parts.weights is None else parts.weights
+        R = parts.design.summed(factor, s, add=_triangle)
+        size = np.sqrt(np.square(R).sum(axis=0))
+        if len(R) < len(kept) or not (size > 0).all() or dtrcon(R / size)[0] < 1 / _SINGULAR:
+            return None, 0.0
+        inverse = np.asarray(dtrtri(R)[0], dtype=np.float64)
+
+        def longest(part: Design) -> float:
+            rows = (((block - centre)[:, kept] @ inverse) for _, block in part.blocks(_BLOCK_ROWS))
+            return max(float(np.square(own).sum(axis=1).max(initial=0.0)) for own in rows)
+
+        return inverse, math.sqrt(parts.design.summed(longest, add=max))
+
+    def unexplained(self, a: Array) -> float:
+        """At least the norm of what coefficients a of the groups leave of the target."""
+        kept, parts, centre = self.groups[0], self.parts, self.mean
+        s = np.ones(parts.n_samples) if parts.weights is None else parts.weights
+        y = parts.target[:, 0]
+        level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
+
+        def square(part: Design, y: Array, s: Array) -> float:
+            total = 0.0
+            for where, block in part.blocks(_BLOCK_ROWS):
+                centred = (block - centre)[:, kept]
+                off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
+                total += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
+            return total
+
+        return math.sqrt(parts.design.summed(square, y, s))
 
 
 def certify_concomitant(
@@ -56,9 +132,7 @@ def certify_concomitant(
     b: float,
     scale: float,
     u: Array | None,
-    mean: Array,
-    spread: Array,
-    magnitude: Array,
+    columns: Columns | None = None,
 ) -> Certificate:
     """The certificate of a point.
 
@@ -68,12 +142,11 @@ def certify_concomitant(
     w, b, scale : array of shape (d,), float, float
     u : array of shape (n,), optional
         The dual point; by default the natural one.
-    mean : array of shape (d,)
-        Means of the columns; zero without an intercept.
-    spread, magnitude : arrays of shape (d,)
-        At least sqrt(sum_i s_i (x_ij - mean_j)^2), and sqrt(sum_i s_i x_ij^2).
+    columns : Columns, optional
+        Kept by whoever proves several points.
     """
     parts, epsilon = problem.parts, problem.epsilon
+    columns = columns or Columns.of(parts)
     y, n = parts.target[:, 0], parts.n_samples
     s = np.ones(n) if parts.weights is None else parts.weights
     total = float(s.sum())
@@ -83,7 +156,7 @@ def certify_concomitant(
     penalty, own = problem.alpha * float(w @ w), total * scale
     objective = own + float(values.sum()) + penalty
     y_size = np.sqrt(float((s * y) @ y)) * (1 + 1e-6)
-    size = float(magnitude @ np.abs(w)) + np.sqrt(total) * abs(b) + y_size
+    size = float(columns.magnitude @ np.abs(w)) + np.sqrt(total) * abs(b) + y_size
     rounding = 2 * epsilon * np.sqrt(total) * (len(w) + 4) * _EPS * size
     rounding += (units + 20 * _EPS) * (own + float(values.sum())) + (len(w) + 32) * _EPS * penalty
     if u is None:
@@ -96,9 +169,9 @@ def certify_concomitant(
     square = float((s * u) @ u) / 4
     if square > total * (1 - 4 * units):
         u = u * np.sqrt(total * (1 - 6 * units) / square)
-    centre, wide = (mean, spread) if parts.fit_intercept else (np.zeros_like(mean), magnitude)
+    wide = columns.spread if parts.fit_intercept else columns.magnitude
     weighted = s * u
-    V = pull_rows(parts, centre, weighted[:, None])[:, 0]
+    V = pull_rows(parts, columns.mean, weighted[:, None])[:, 0]
     # Once for these sums, twice for those of whoever checks them.
     u_size = np.sqrt(float(weighted @ u)) * (1 + 1e-6)
     share = 0.0
@@ -111,7 +184,7 @@ def certify_concomitant(
     products = weighted * (y - level)
     room = 1.5 * (units + share) * float(np.abs(products).sum())
     lower = -float(products.sum()) - room
-    lower -= _cost(problem, V, error, w, centre, s, lower, objective, beside, wide, u_size)
+    lower -= _cost(problem, columns, V, error, w, s, lower, objective, beside, wide, u_size)
     lower -= 16 * _EPS * abs(lower)
     gap = (objective + 2 * rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
     witness = {"scale": np.array([scale]), "dual": u[:, None]}
@@ -123,10 +196,10 @@ def certify_concomitant(
 
 def _cost(
     problem: ConcomitantProblem,
+    columns: Columns,
     V: Array,
     error: Array,
     w: Array,
-    centre: Array,
     s: Array,
     value: float,
     objective: float,
@@ -148,31 +221,21 @@ def _cost(
         alone = np.where(wide > 0, target_size / wide, 0.0)
     within = 1.01 * most * _RADIUS * (np.abs(w) + alone)
     near = float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
-    kept, count, shared = _merged(problem.parts, w)
-    inverse, longest, left = _inverse(problem.parts, kept, centre, s, shared)
+    inverse, longest = columns.inverse
     if inverse is None:
         return near
+    kept, first = columns.groups
+    count, shared = np.zeros(len(w)), np.zeros(len(w))
+    np.add.at(count, first, 1.0)
+    np.add.at(shared, first, w)
+    count, shared = count[kept], shared[kept]
     rest = np.abs(V[kept] + 2 * problem.alpha * shared / count) + error[kept]
     kappa = float(np.linalg.norm(np.abs(inverse).T @ rest))
     grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
-    moved = kappa * left + float(rest @ np.abs(shared)) + grown * abs(value)
+    moved = kappa * columns.unexplained(shared) + float(rest @ np.abs(shared)) + grown * abs(value)
     needed = problem.alpha * float((shared * shared / count).sum()) * (1 + 1e-14)
     # For all coefficients, unless what that costs shows.
     return 1.05 * moved + needed if moved <= 9e-8 * objective else min(near, paid)
-
-
-def _merged(parts: Problem, w: Array) -> tuple[NDArray[np.intp], Array, Array]:
-    """Columns that vary (are not zero, without an intercept), one of each group of copies.
-
-    With the sizes and the sums of the coefficients of the groups.
-    """
-    low, high, digests = parts.design.summed(_seen, add=_both_seen)
-    varies = low != high if parts.fit_intercept else (low != 0) | (high != 0)
-    seen: dict[bytes, int] = {}
-    first = np.array([seen.setdefault(x, j) for j, x in enumerate(digests)], dtype=int)
-    alone = np.unique(first[varies])
-    count, shared = np.bincount(first, minlength=len(w)), np.bincount(first, w, minlength=len(w))
-    return alone, count[alone].astype(np.float64), shared[alone]
 
 
 def _seen(part: Design) -> tuple[Array, Array, list[bytes]]:
@@ -188,51 +251,9 @@ def _both_seen(one: Any, other: Any) -> tuple[Array, Array, list[bytes]]:
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1]), digests
 
 
-def _inverse(
-    parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array, a: Array
-) -> tuple[Array | None, float, float]:
-    """M with M^T G M = 1 for the Gram matrix of the centred columns; the longest row x^T M.
-
-    And the norm of what the coefficients a leave of the target.
-    """
-    if parts.n_samples < len(kept):
-        return None, 0.0, 0.0
-
-    def factor(part: Design, s: Array) -> Array:
-        R = np.zeros((0, len(kept)))
-        for where, block in part.blocks(_BLOCK_ROWS):
-            R = _triangle(R, np.sqrt(s[where, None]) * (block - centre)[:, kept])
-        return R
-
-    R = parts.design.summed(factor, s, add=_triangle)
-    size = np.sqrt(np.square(R).sum(axis=0))
-    if len(R) < len(kept) or not (size > 0).all() or dtrcon(R / size)[0] < 1 / _SINGULAR:
-        return None, 0.0, 0.0
-    inverse = np.asarray(dtrtri(R)[0], dtype=np.float64)
-    y = parts.target[:, 0]
-    level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
-
-    def measured(part: Design, y: Array, s: Array) -> tuple[float, float]:
-        longest = square = 0.0
-        for where, block in part.blocks(_BLOCK_ROWS):
-            centred = (block - centre)[:, kept]
-            squares = np.square(centred @ inverse).sum(axis=1)
-            longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
-            off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
-            square += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
-        return longest, square
-
-    longest, square = parts.design.summed(measured, y, s, add=_larger_and_sum)
-    return inverse, longest, float(np.sqrt(square))
-
-
 def _triangle(R: Array, rows: Array) -> Array:
     """The factor of both together."""
     return np.asarray(np.linalg.qr(np.vstack([R, rows]), mode="r"), dtype=np.float64)
-
-
-def _larger_and_sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return max(one[0], other[0]), one[1] + other[1]
 
 
 def _balanced(u: Array, s: Array, bound: float) -> Array:

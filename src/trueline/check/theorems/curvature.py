@@ -194,7 +194,7 @@ def _growth(
     # Without the penalty, which gains what it is worth at the most.
     g, error = g - a[:, None] * W, error + 8 * EPS * np.abs(a[:, None] * W)
     worth = float((0.5 * a[:, None] * W**2).sum()) * (1 + 1e-9)
-    gap, cost, left = _dependent(claim, g, error)
+    gap, cost, left = _dependent(claim, g, error, enough)
     return (gap + worth, cost, left) if gap + worth < found else (found, 0.0, none)
 
 
@@ -217,14 +217,15 @@ def _nonnegative(claim: Claim, g: Array, error: Array, a: Array, W: Array, squar
     return found
 
 
-def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, Indices]:
+def _dependent(claim: Claim, g: Array, error: Array, enough: float) -> tuple[float, float, Indices]:
     """The bound where columns depend on others; what a change of these costs, if not exactly."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
     centre = claim.means()
     kept = rows.varying_columns(claim.has_intercept)
     nu, _, M = inverse_basis(Table(rows, centre, kept), claim.has_intercept)
-    if nu > 0:  # only columns that do not vary depend on others
-        return _along(g[kept], error[kept], M, nu), 0.0, none
+    gap = _along(g[kept], error[kept], M, nu)
+    if nu > 0 and gap <= enough:  # only columns that do not vary depend on others
+        return gap, 0.0, none
     kept, rest, exact = independent_columns(rows, np.arange(rows.d), centre, claim.has_intercept)
     if not len(kept):
         return (0.0 if exact else np.inf), 0.0, none

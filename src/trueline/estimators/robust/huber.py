@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
+from trueline.certificates.special.concomitant import certify_concomitant
 from trueline.design import as_design
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.columns import ColumnRank
@@ -159,7 +159,6 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
             float(b[0]),
             self.scale_,
             certificate.witness["dual"][:, 0],
-            *column_sizes(problem),
         )
 
     def objective(self, X: Any, y: Any = None, sample_weight: Any = None, **data: Any) -> Objective:

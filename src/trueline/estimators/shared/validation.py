@@ -75,12 +75,18 @@ def _validated_batches(
     if y is None:
         raise ValueError(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns "
-            "from a target. Name it: trueline.open(..., target='y'); or give y beside X."
+            f"from a target. {_target_for(X)}"
         )
     y = validation._check_y(y, multi_output=multi_output, estimator=estimator)
     if len(y) != X.shape[0]:
         raise ValueError(f"Found rows with inconsistent numbers: {X.shape[0]} of X, {len(y)} of y.")
     return X, y
+
+
+def _target_for(X: Any) -> str:
+    """How rows in batches, or blocks on a cluster, come by a target."""
+    named = "Name it: trueline.open(..., target='y'); or give" if isinstance(X, Batches) else "Give"
+    return f"{named} y beside X."
 
 
 def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -183,7 +189,7 @@ def rows_and_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     if not isinstance(X, StackedDesign):
         return *check_X_y(X, y, ensure_all_finite=False, **options), sample_weight
     if y is None:
-        raise ValueError("A target is needed: trueline.open(..., target='y').")
+        raise ValueError(f"A target is needed. {_target_for(X)}")
     y = check_array(y, dtype=np.float64, ensure_2d=False)
     validation.check_consistent_length(X, y)
     return X, y, sample_weight

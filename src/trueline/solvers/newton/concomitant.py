@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
+from trueline.certificates.special.concomitant import Columns, certify_concomitant
 from trueline.losses import Absolute
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem
@@ -56,16 +56,16 @@ class _Prover:
 
     def __init__(self, problem: ConcomitantProblem, rows: StandardRows, level: float) -> None:
         self.problem, self.rows, self.level = problem, rows, level
-        self.spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
-        self.magnitude = np.sqrt(rows.size) * (1 + 1e-6)
+        spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+        size = np.sqrt(rows.size) * (1 + 1e-6)
+        self.columns = Columns(problem.parts, rows.mean, spread, size)
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         w, b = self.rows.coefficients(v)
         return w, b + self.level
 
     def certify(self, w: Array, b: float, scale: float, u: Array) -> Certificate:
-        constants = (self.rows.mean, self.spread, self.magnitude)
-        return certify_concomitant(self.problem, w, b, scale, u, *constants)
+        return certify_concomitant(self.problem, w, b, scale, u, self.columns)
 
 
 class _Iteration(Iteration):
@@ -317,7 +317,7 @@ def _fit_all_rows(problem: ConcomitantProblem) -> Certificate | None:
         w = parts.design.rmatvec(multipliers) - centre * multipliers.sum()
         b = level - float(centre @ w)
     u = -2 * problem.alpha * multipliers / s
-    return certify_concomitant(problem, w, b, 0.0, u, *column_sizes(parts))
+    return certify_concomitant(problem, w, b, 0.0, u)
 
 
 class _OneStep(Iteration):
@@ -363,11 +363,10 @@ def _solve_in_row_space(
     W, b = space.back(found.coef, found.intercept)
     small = found.certificate
     assert small is not None
-    parts, scale = problem.parts, float(found.extra["scale"])
+    scale = float(found.extra["scale"])
     # Multipliers belong to rows, which are the same ones.
     dual = small.witness["dual"][:, 0]
-    sizes = column_sizes(parts)
-    proof = certify_concomitant(problem, W[:, 0], float(b[0]), scale, dual, *sizes)
+    proof = certify_concomitant(problem, W[:, 0], float(b[0]), scale, dual)
     notes = [*found.notes, space.note]
     return replace(found, coef=W, intercept=b, proof=proof, notes=notes)
 
