@@ -15,13 +15,14 @@ from contextlib import nullcontext
 import mpmath
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from rational import Quadratic, column, solve
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline import LinearRegression, PolynomialRegression, Ridge, pseudo_inverse
-from trueline.estimators.regression.linear_regression import _SOLVERS
+from trueline.estimators.regression.ridge import DESCENTS
 
 EPS = np.finfo(float).eps
 
@@ -215,6 +216,26 @@ def test_duplicates_share_their_coefficient():
     assert_allclose(model.coef_[[0, 2, 3]], single.coef_[[0, 2, 3]], rtol=1e-13)
 
 
+@pytest.mark.parametrize("distance", [1e-2, 1e-3, 1e-4])
+def test_dummies_beside_columns_that_nearly_repeat_each_other(distance):
+    """Dependences that hold exactly are told from those that nearly hold, by the Gram matrix."""
+    rng = np.random.default_rng(5)
+    n = 1500
+    regions, plans = np.eye(6)[rng.integers(0, 6, n)], np.eye(2)[rng.integers(0, 2, n)]
+    minutes = rng.standard_normal((n, 3))
+    charges = minutes + distance * rng.standard_normal((n, 3))
+    X = np.hstack([regions, minutes, plans, charges])
+    y = minutes @ [1.0, -2.0, 0.5] + 0.3 * plans[:, 0] + rng.standard_normal(n)
+    centred = X - X.mean(axis=0)
+    expected = scipy.linalg.lstsq(centred, y - y.mean(), cond=1e-9)[0]
+    model = LinearRegression().fit(X, y)
+    assert model.solver_ == "cholesky"
+    assert model.rank_ == X.shape[1] - 2
+    # Errors of lstsq grow with the square of the condition number where residuals are large.
+    assert_allclose(model.coef_, expected, atol=1e-14 / distance**2 + 1e-12)
+    assert model.verify(X, y)
+
+
 def test_levels_of_a_category_are_their_means():
     X, y, _ = case("one-hot trap")
     levels = X[:, :4]
@@ -389,7 +410,7 @@ def test_a_decomposition_that_gives_up_is_replaced(monkeypatch, shape):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("solver", sorted(_SOLVERS))
+@pytest.mark.parametrize("solver", ["auto", "cholesky", "qr", "svd", *sorted(DESCENTS)])
 def test_the_rank_is_told_whatever_the_solver(solver, make):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 3))

@@ -108,6 +108,22 @@ def test_errors_are_those_of_leaving_each_row_out(shape, targets, kind, fit_inte
     assert model.best_score_ == pytest.approx(scores.max(), rel=1e-10)
 
 
+@pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("kind", ["none", "counts"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_few_strengths_of_wide_data_are_scored_as_among_many(as_rows, kind, fit_intercept):
+    """Inverses of the kernel for few strengths, its eigenvectors for many: the same errors."""
+    X, y = data("wide", 2)
+    weights, few, many = weights_of(kind, len(X)), ALPHAS, np.geomspace(1e-3, 1e3, 9)
+    found = [
+        RidgeCV(alphas, fit_intercept=fit_intercept, store_cv_results=True)
+        .fit(as_rows(X), y, sample_weight=weights)
+        .cv_results_
+        for alphas in (few, many)
+    ]
+    relative(found[0], found[1][..., [0, 4, 8]], 1e-10)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["none", "float", "counts"])
 def test_scores_do_not_depend_on_whether_the_errors_are_kept(shape, kind):

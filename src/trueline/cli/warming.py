@@ -40,7 +40,7 @@ def run_warm(into: Path | None) -> None:
 
     compiler.mode, compiler.after_compiling = "always", tell
     os.environ["TRUELINE_QUIET"] = "1"  # these lines say the same
-    for model, X, y, weights in small_fits():
+    for model, X, y, weights in (*small_fits(), *fits_by_every_solver()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Not every model takes every kind of data.
@@ -74,6 +74,27 @@ def small_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
             except TypeError:
                 continue  # a model around another one
             for rows in kinds:
+                for y in targets(model, s):
+                    yield model, rows, y, weights
+
+
+def fits_by_every_solver() -> Iterator[tuple[Any, Any, Any, Any]]:
+    """What the planner keeps for larger data, asked for by name."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    from trueline.solvers.registry import SOLVERS
+
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 4))
+    s = X[:, 0] + 0.5 * X[:, 1] + random.standard_normal(60)
+    weights = random.uniform(0.5, 1.5, 60)
+    for Model in estimators():
+        if "solver" not in inspect.signature(Model).parameters:
+            continue
+        for name in SOLVERS:
+            model = Model(solver=name)
+            for rows in X, csr_matrix(X * (abs(X) > 0.5)):
                 for y in targets(model, s):
                     yield model, rows, y, weights
 

@@ -102,7 +102,7 @@ class Facts:
 
 def _heaviness(problem: Problem) -> float:
     design, loss = problem.design, problem.loss
-    if not (design.is_sparse and "hessian" in loss.capabilities):
+    if not (design.is_sparse and loss.capabilities & {"hessian", "quadratic"}):
         return math.inf
     with np.errstate(all="ignore"):  # what overflows or is not a number is heavy
         mean = float(np.mean(problem.weigh(design.row_squares(None)[:, None])))

@@ -57,8 +57,8 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
     max_iter : int, optional
         Limit for iterative solvers.
     tol : float, default=1e-4
-        For iterative solvers: the gap to prove is ``(tol / 100)^2`` relative to the objective of
-        the best constant, which bounds the relative error of the fitted values by ``tol / 100``.
+        For iterative solvers: the gap to prove is ``tol^2 / 10`` relative to the objective of the
+        best constant, which bounds the relative error of the fitted values by ``tol / 3``.
     solver : str, default="auto"
         "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "kernel",
         "conjugate_gradient" (also as "sparse_cg" and "lsqr", and in place of the stochastic
@@ -174,6 +174,4 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
         self.solver_ = as_given(self.solver, self.solver_)
 
     def _options(self) -> Options:
-        return Options(
-            tol=(self.tol / 100) ** 2, max_iter=self.max_iter, random_state=self.random_state
-        )
+        return Options(tol=self.tol**2 / 10, max_iter=self.max_iter, random_state=self.random_state)

@@ -50,7 +50,11 @@ from trueline.selection.cross_validation import (
     held_moments,
     r2_from_moments,
 )
-from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
+from trueline.selection.leave_one_out import (
+    errors_by_inverses,
+    leave_one_out_errors,
+    leave_one_out_squares,
+)
 from trueline.solution import PathSolution
 from trueline.solvers import MOST_DENSE, Spectrum
 from trueline.solvers.base import Options
@@ -167,13 +171,20 @@ class StrengthSearch(Host):
             refuse_nonfinite(X, type(self).__name__)
         if not is_safe:
             _check_range(problem)
-        spectrum = Spectrum.of(problem, moments, float(alphas.min()))
         n, k = problem.n_samples, problem.n_targets
         per_target = self.alpha_per_target and k > 1
+        errors = errors_by_inverses(problem, alphas)
+        if errors is None:
+            spectrum = Spectrum.of(problem, moments, float(alphas.min()))
         if self.scoring is None and not self.store_cv_results:
-            scores = -leave_one_out_squares(problem, spectrum, alphas) / n
+            if errors is None:
+                squares = leave_one_out_squares(problem, spectrum, alphas)
+            else:
+                squares = np.einsum("ika,ika->ka", errors, errors)
+            scores = -squares / n
         else:
-            errors = leave_one_out_errors(problem, spectrum, alphas)
+            if errors is None:
+                errors = leave_one_out_errors(problem, spectrum, alphas)
             if self.scoring is None:
                 results = errors**2
                 scores = -results.mean(axis=0)

@@ -56,7 +56,7 @@ _WEAK = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 # Pivots of a correlation matrix up to this may be rounding; above, up to this condition number, the
 # Gram matrix loses no digits to speak of.
-_CLEAR, _WELL_CONDITIONED = 1e-9, 1e3
+_CLEAR, _WELL_CONDITIONED, _FAR_APART = 1e-9, 1e6, 1e3
 # Squares of smaller numbers lose their digits, and then vanish.
 _UNSQUARED = 1e-145
 
@@ -270,7 +270,7 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
     cross = moments.gram[np.ix_(kept, free)]
     C, combined = np.zeros((rank, len(free))), np.zeros((d, len(free)))
     combined[free] = np.eye(len(free))
-    for _ in range(2):  # the second round makes up for the rounding of the Gram matrix
+    for _ in range(3):  # later rounds make up for the rounding of the Gram matrix
         C += inner.solve(cross)
         C[np.abs(C) * size[kept, None] <= _CLEAR * size[free]] = 0.0
         combined[kept] = -C
@@ -283,7 +283,7 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
     else:
         return None
     ratios = (size[kept, None] / size[free])[C != 0]
-    if len(ratios) and max(ratios.max(), 1 / ratios.min()) > _WELL_CONDITIONED:
+    if len(ratios) and max(ratios.max(), 1 / ratios.min()) > _FAR_APART:
         return None  # columns in small units need digits of C that the Gram matrix has lost
     space, basis = np.zeros((d, rank)), np.zeros((d, rank))
     space[kept], space[free], basis[kept] = np.eye(rank), C.T, inner.basis

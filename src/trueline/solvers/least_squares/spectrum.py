@@ -127,25 +127,12 @@ class Spectrum:
 
     @classmethod
     def _from_kernel(cls, problem: Problem) -> Spectrum:
-        design, weights = problem.design, problem.weights
-        d, k = problem.n_features, problem.n_targets
-        x_mean, y_mean = np.zeros(d), np.zeros(k)
-        if problem.fit_intercept:
-            x_mean = design.column_means(weights)
-            y_mean = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
-        kernel = design.kernel(weights, x_mean if problem.fit_intercept else None)
-        root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
-        if problem.fit_intercept:
-            # Centring leaves sqrt(s) without a part in the kernel. Lift that direction above all
-            # others, so that it is an eigenvector of its own and can be dropped.
-            q = root / np.linalg.norm(root)
-            kernel += (2 * np.trace(kernel) + 1.0) * np.outer(q, q)
-        values, U = np.linalg.eigh(kernel)
+        lifted = LiftedKernel.of(problem)
+        values, U = np.linalg.eigh(lifted.kernel)
         values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
         if problem.fit_intercept:
             values, U = values[1:], U[:, 1:]
-        target = root[:, None] * (problem.target - y_mean)
-        return cls(values, U.T @ target, None, U, x_mean, y_mean)
+        return cls(values, U.T @ lifted.target, None, U, lifted.x_mean, lifted.y_mean)
 
     def blocks(self, problem: Problem) -> Iterator[tuple[slice, Array]]:
         """Z (tall data) or U (wide data), a block of rows at a time."""
@@ -188,6 +175,50 @@ class Spectrum:
             W = problem.design.rmatvec(dual) - np.outer(self.x_mean, dual.sum(axis=0))
         b = np.repeat(self.y_mean, len(alphas)) - self.x_mean @ W
         return W.reshape(-1, k, len(alphas)), b.reshape(k, len(alphas))
+
+
+@dataclass(frozen=True)
+class LiftedKernel:
+    """V V^T of the weighted, centred rows, and the target that belongs to it.
+
+    Centring leaves the direction q = sqrt(s) / ||sqrt(s)|| without a part in V V^T. It is lifted
+    above all others, so that it is an eigenvector of its own and can be dropped.
+
+    Attributes
+    ----------
+    kernel : array of shape (n, n)
+        V V^T + lift q q^T.
+    lift : float
+        Zero without an intercept.
+    lifted : array of shape (n,)
+        q.
+    target : array of shape (n, k)
+    x_mean, y_mean : arrays
+    """
+
+    kernel: Array
+    lift: float
+    lifted: Array
+    target: Array
+    x_mean: Array
+    y_mean: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> LiftedKernel:
+        """Read the rows."""
+        design, weights = problem.design, problem.weights
+        x_mean, y_mean = np.zeros(problem.n_features), np.zeros(problem.n_targets)
+        if problem.fit_intercept:
+            x_mean = design.column_means(weights)
+            y_mean = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
+        kernel = design.kernel(weights, x_mean if problem.fit_intercept else None)
+        root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
+        q, lift = root / np.linalg.norm(root), 0.0
+        if problem.fit_intercept:
+            lift = float(2 * np.trace(kernel) + 1.0)
+            kernel += lift * np.outer(q, q)
+        target = root[:, None] * (problem.target - y_mean)
+        return cls(kernel, lift, q, target, x_mean, y_mean)
 
 
 def serves_strengths(problems: ProblemSet) -> bool:
