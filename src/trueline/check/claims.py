@@ -129,9 +129,15 @@ class Claim:
         What columns are counted from: about their means, zero without an intercept.
     z, low, off : arrays of shape (n, k)
         Scores (or residuals) are z + low up to off; see :meth:`evaluate`.
+    scale : float, optional
+        Of Huber's regression that minimises over it as well.
+    constant : float
+        What the objective has beside losses and penalty.
     """
 
-    def __init__(self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(
+        self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any, loss: Loss | None = None
+    ) -> None:
         self.fields = fields
         self.W, self.b = fields.coef, fields.intercept
         powers = fields.column_exponent, fields.target_exponent
@@ -141,7 +147,9 @@ class Claim:
             raise Refused(f"{rows.d} columns and {rows.k} targets, coefficients {self.W.shape}")
         _require_intercept(fields)
         self.rows, self.has_intercept = rows, bool(fields.fit_intercept)
-        self.loss: Loss = loss_of(fields.loss, rows.k)
+        self.loss: Loss = loss_of(fields.loss, rows.k) if loss is None else loss
+        self.scale: float | None = None
+        self.constant = 0.0
         self.penalty: Penalty = penalty_of(fields.penalty, self.W.shape)
         self.loss.check_target(rows.y)
         if not self.penalty.admits(self.W):
@@ -213,7 +221,8 @@ class Claim:
         """The objective lies within the claimed rounding of the claim."""
         total, error = self.losses()
         penalty, rounding = self.penalty.value(self.W)
-        total, error = total + penalty, error + rounding + 2 * EPS * abs(total + penalty)
+        total, error = total + penalty + self.constant, error + rounding
+        error += 4 * EPS * abs(total)
         fields = self.fields
         return Check.within("objective", fields.objective, fields.objective_rounding, total, error)
 

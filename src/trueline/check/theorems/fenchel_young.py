@@ -61,7 +61,16 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, fsum, two_sum
+from trueline.check.arithmetic import (
+    EPS,
+    SMALLEST,
+    Array,
+    Bools,
+    Indices,
+    exact_product,
+    fsum,
+    two_sum,
+)
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import (
     Table,
@@ -74,7 +83,7 @@ from trueline.check.schema import Field, parameters
 from trueline.check.theorems.cone import cone_bound
 from trueline.check.verdict import Check, Refused, Verification
 
-_WITNESS = {
+DUAL = {
     "dual": Field(("n", "k"), optional=True),
     "order": Field(("n", "pairs"), low=0.0, optional=True),
     "slack": Field(low=0.0, optional=True),
@@ -87,7 +96,11 @@ _WITNESS = {
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap of a claim about all coefficients."""
-    claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
+    return judged_by_dual(read_claim(certificate, DUAL, X, y, sample_weight))
+
+
+def judged_by_dual(claim: Claim) -> Verification:
+    """Objective and gap of a claim by its dual point."""
     fields = claim.fields
     # That no objective is negative is true of every loss; all else is about convex ones.
     if not claim.loss.is_convex and claim.ceiling > fields.gap:
@@ -100,7 +113,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
     dual = fields.dual if claim.loss.has_conjugate else None
     points = [(dual, True)]
-    if claim.loss.is_smooth and dual is not None:
+    if claim.loss.is_smooth and dual is not None and claim.scale is None:
         points.append((None, True))
     if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
         points.append((None, False))
@@ -146,6 +159,8 @@ class _Bound:
         if self.shared:
             self.losses = np.full(rows.k, (total + error) * (1 + 1e-9))
         self.push, self.from_scores = np.zeros((rows.n, rows.k)), False
+        self.change: Any = 0.0
+        self.share: Any = 0.0
         if claim.fields.order is not None:
             self._order()
         self.excess = self._dual_point()
@@ -404,6 +419,7 @@ class _Bound:
         """The bound if these coefficients without a penalty are held at q_j = 0."""
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
         excess, radius_cost = self.excess, 0.0
+        self.change = self.share = 0.0
         for _ in range(3):
             if not free.any():
                 break
@@ -420,9 +436,10 @@ class _Bound:
         for everywhere in (False, True):  # the second leaves nothing to p*, where that is less
             t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off), everywhere)
             t = np.full(len(t), t.min()) if self.shared else t
+            t, left = self._left_to_scale(t)
             shrunk = excess + self._shrinking(t, excess, not free.any())
             found = float(shrunk.sum()) + penalty.excess(W, t * q, t * off, free)
-            total = min(total, found + self._gain_of_order(t))
+            total = min(total, found + left + self._gain_of_order(t))
             if total <= claimed:
                 break
         total = total * (1 + 1e-10) + claim.rows.floor
@@ -446,6 +463,17 @@ class _Bound:
         if self.from_scores and is_untouched:
             apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
         return 0.5 * far**2 + far * apart
+
+    def _left_to_scale(self, t: Array) -> tuple[Array, float]:
+        """t such that no scale gains at t u, and what is left there of the stated scale."""
+        if self.claim.scale is None:
+            return t, 0.0
+        size, off = (np.sqrt(fsum(self.s * part**2)) for part in (self.u, self.error))
+        off, most = off + 16 * EPS * size, 2 * np.sqrt(fsum(self.s))
+        t = np.minimum(t, most / (size + off + self.change + SMALLEST) * (1 - 16 * EPS))
+        used = t * (1 - self.share) * (np.maximum(size - off, 0.0) / most) ** 2
+        left = self.claim.constant * np.maximum(1 + 64 * EPS - used, 0.0)
+        return t, float((left + 64 * EPS * self.losses).sum())
 
     def _gain_of_order(self, t: Array) -> float:
         """What multipliers of the order add at w."""
@@ -495,8 +523,15 @@ class _Bound:
         if loss.is_squared:
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
-            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
-            excess = excess + share * self.losses + moved * far + 0.5 * moved**2
+            # With a scale, what the conjugates gain the scale loses.
+            apart = np.abs(claim.z) + self.off
+            apart = apart + np.abs(claim.z) + loss.width if claim.scale is None else apart
+            far = np.sqrt((self.s * apart**2).sum(axis=0)) * (1 + 1e-9)
+            excess = excess + share * self.losses + moved * far
+            excess = excess + 0.5 * moved**2 * (claim.scale is None)
+        if claim.scale is not None and not excess.sum() <= claim.fields.gap:
+            return otherwise
+        self.change, self.share = moved, share
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
     def _hold_smooth(
