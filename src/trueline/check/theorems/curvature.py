@@ -41,7 +41,6 @@ from trueline.check.rows import (
     factor,
     independent_columns,
     inverse_basis,
-    least_eigenvalue,
     reached,
 )
 from trueline.check.schema import Field, get
@@ -294,7 +293,7 @@ def _gap_by_curvature(claim: Claim) -> float:
         own = claim.loss.of_target(t)
         curvatures = rows.s * own.least_curvature(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
         curvature = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
-        nu = least_eigenvalue(table, curvatures, curvature, M)
+        nu, _ = coercivity(table, M, lift=curvature, weights=curvatures)
         if not (nu > 0 and reach >= 2 * steep / nu * (1 + 1e-9)):
             return np.inf
         total += steep**2 / (2 * nu) * (1 + 1e-9)

@@ -74,9 +74,9 @@ from trueline.check.arithmetic import (
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import (
     Table,
+    coercivity,
     independent_columns,
     inverse_basis,
-    least_eigenvalue,
     reached,
 )
 from trueline.check.schema import Field, parameters
@@ -557,10 +557,11 @@ class _Bound:
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
-            r = 2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300)
+            nu, _ = coercivity(part, M, weights=curvatures)
+            r = 2.5 * steep / max(nu, 1e-300)
             far = r * np.concatenate(list(part.each(partial(reached, M)))) * (1 + 1e-9)
             curvatures = rows.s * own.least_curvature(y, z, off + far) * (1 - 4 * EPS)
-            if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
+            if not coercivity(part, M, weights=curvatures)[0] * r >= 2 * steep:
                 return None
             way = off + far
             curvature = own.most_curvature(y, z, way)
