@@ -434,13 +434,14 @@ def coercivity(
     if r == 0:
         return 1.0, 0.0
 
-    def along(A: Array, M: Array) -> Array:
-        return A * M if M.ndim == 1 else A @ M
-
     def sums(block: Array, s: Array) -> tuple[Array, Array, float, float]:
-        Z, s = along(block, M), s[:, None]
-        size, drift = (float(((np.abs(s) * P) * P).sum()) for P in (Z, along(abs(block), abs(M))))
-        return (s * Z).T @ Z, (s * Z).sum(axis=0), size, drift
+        Z = block * M if M.ndim == 1 else block @ M
+        own = s[:, None] * Z
+        size = drift = float(np.abs(own * Z).sum())
+        if M.ndim == 2:
+            P = np.abs(block) @ np.abs(M)
+            drift = float(((np.abs(s)[:, None] * P) * P).sum())
+        return own.T @ Z, own.sum(axis=0), size, drift
 
     a = np.zeros(m) if lift is None else np.sqrt(lift)
     half = np.diag(a * M) if M.ndim == 1 else a[:, None] * M
