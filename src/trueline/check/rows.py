@@ -42,6 +42,8 @@ from trueline.check.arithmetic import (
     Array,
     Indices,
     as_integers,
+    exact_product,
+    fsum,
     null_space,
     residual_doubled,
     sum_units,
@@ -237,6 +239,25 @@ class Rows:
         if start != self.n:
             raise Refused(f"X has {start} rows that count, y {self.n}")
 
+    def scores(
+        self, W: Array, b: Array, minus: Any = None, centre: Any = None, doubled: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """X W + b less what is subtracted, as z + low, and bounds on the errors.
+
+        Columns are counted from a centre, if there is one, where z is a double alone (low is zero).
+        """
+        minus = np.zeros((self.n, W.shape[1])) if minus is None else minus
+        centre = np.zeros(self.d) if centre is None else centre
+        if centre.any():
+            high, low = exact_product(centre[:, None], W)
+            if not np.isfinite(low).all():
+                raise Refused("scores leave the range of doubles")
+            b = np.array([fsum(column) for column in np.vstack([b, high, low]).T])
+        units = sum_units(self.d + 2) if doubled else (self.row_terms + 6) * EPS
+        made = self.each(partial(_scored, W, b, centre, units, doubled), minus, dense=doubled)
+        z, low, off = (np.concatenate(part) for part in zip(*made))
+        return z, low, off
+
     def varying_columns(self, intercept: bool) -> Indices:
         """Columns that are not zero, or with an intercept not constant."""
         varies, first = np.zeros(self.d, dtype=bool), np.zeros((1, self.d))
@@ -292,38 +313,18 @@ def dense(block: Any) -> Array:
     return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
-def _consecutive(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Blocks of rows, in their order and each row once."""
-    if not hasattr(X, "blocks"):
-        for start in range(0, X.shape[0], ROWS):
-            yield slice(start, start + ROWS), X[start : start + ROWS]
-        return
-    start = 0
-    for _, block in X.blocks(ROWS):
-        part = as_doubles(block, "X")
-        yield slice(start, start + len(part)), part
-        start += len(part)
-    if start != X.shape[0]:
-        raise Refused(f"X has {start} rows, and says that it has {X.shape[0]}")
-
-
-def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
-    """X W + b, and a bound on the error; sums of m terms err by m + 3 units."""
-    out, error = (np.empty((X.shape[0], W.shape[1])) for _ in range(2))
-    for where, block in _consecutive(X):
-        terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
-        out[where] = block @ W + b
-        size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
-        error[where] = (terms + 4) * (EPS * size + SMALLEST * W.any())
-    error[~np.isfinite(out)] = np.inf
-    return out, error
-
-
-def residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
-    """y - X w - b in twice the digits, and a bound on the error of their sum."""
-    high, low = residual_doubled(X, w, b, y)
-    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
-    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+def _scored(
+    W: Array, b: Array, centre: Array, units: float, doubled: bool, block: Any, minus: Array
+) -> tuple[Array, Array, Array]:
+    """Scores less what is subtracted, in one or two doubles, and bounds on their error."""
+    z, low = np.empty_like(minus), np.zeros_like(minus)
+    if not doubled:
+        block = block - centre if centre.any() else block
+        z = (np.asarray(block @ W) + b) - minus
+    size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b) + np.abs(minus)
+    for t in range(W.shape[1] if doubled else 0):
+        z[:, t], low[:, t] = residual_doubled(block, W[:, t], float(b[t]), minus[:, t])
+    return z, low, units * size + (len(W) + 4) * SMALLEST
 
 
 def centre(rows: Rows, wanted: bool) -> Array:
