@@ -14,11 +14,8 @@ only to exist. They are made from known ones u^ as follows; each step enters the
 
 1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
    exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
-2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some number t near the best
-   intercept; t exists within r where r times the least curvature exceeds the imbalance. Softmax
-   may keep its imbalance h, at a cost of h.(c - c') for the range of better intercepts c': with
-   S_k and m_k weight and mean of the rows of class k, Jensen's inequality says
-   log(1 + exp(c'_l - c'_k + m_k.(v_l - v_k))) <= P / S_k, and p(v) <= P bounds m_k.(v_l - v_k).
+2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some numbers t near the best
+   intercepts; those of softmax may keep their imbalance (:mod:`trueline.check.theorems.intercept`).
    Other losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs
    at most h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass
    hinge: the same for each flow of multipliers from class to class.
@@ -81,6 +78,7 @@ from trueline.check.rows import (
 )
 from trueline.check.schema import Field, parameters
 from trueline.check.theorems.cone import cone_bound
+from trueline.check.theorems.intercept import class_levels, imbalance, levels
 from trueline.check.verdict import Check, Refused, Verification
 
 DUAL = {
@@ -200,7 +198,7 @@ class _Bound:
         y, z, off, s = claim.y, claim.z, self.off, self.s
         near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
         if claim.has_intercept and self.moved:
-            near, reach = (self._class_levels if loss.is_coupled else self._levels)()
+            near, reach = (class_levels if loss.is_coupled else levels)(claim)
         at = z + near
         self.u = loss.slope(y, at)
         curvature = loss.most_curvature(y, at, reach)
@@ -215,95 +213,8 @@ class _Bound:
             return np.full(z.shape[1], np.inf)
         total = terms.sum(axis=0)
         if not self.moved:
-            total = total + self._imbalance()
+            total = total + imbalance(claim, self.u, self.error)
         return (total / (z.shape[1] if loss.is_coupled else 1)) * (1 + 1e-9)
-
-    def _imbalance(self) -> float:
-        """What slopes of softmax that do not add up to zero are worth to better intercepts."""
-        claim, penalty, P = self.claim, self.claim.penalty, self.claim.ceiling
-        if penalty.blocks is not None or penalty.note or claim.loss.note:
-            return np.inf
-        members = self.s * claim.y
-        S = members.sum(axis=0) * (1 - 1e-9)
-        means, error, _ = claim.sums(members, 0 * members, EPS * members, False)
-        means = (np.abs(means) + error) / S
-        l, a = (np.where(v > 0, v, 1e-300).min(axis=1) for v in (penalty.linear, penalty.curvature))
-        by_linear = (P * (means / l[:, None])).max(axis=0, initial=0.0)
-        by_square = 2 * np.sqrt(P * (means * (means / a[:, None])).sum(axis=0))
-        most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
-        level = claim.b + claim.centre @ claim.W
-        steep = np.array([fsum(column) for column in (self.s * self.u).T])
-        unsure = (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(axis=0)
-        size = np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W)
-        room = np.maximum(level - level.min() + 1e-9 * size + most, 0.0)
-        return float(((np.maximum(steep, 0.0) + unsure) * room).sum()) * (1 + 1e-6)
-
-    def _levels(self) -> tuple[Array, Array]:
-        """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
-        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
-        near, reach = np.zeros(claim.rows.k), np.full(claim.rows.k, np.inf)
-        for t in range(claim.rows.k):
-            own, y, z = loss.of_target(t), claim.y[:, t], claim.z[:, t]
-            best = (np.inf, 0.0, np.inf)
-            for _ in range(30):
-                at = z + near[t]
-                u = own.slope(y, at)
-                steep = fsum(s * u)
-                error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
-                if near[t]:  # z + t is rounded
-                    error += (
-                        float(s @ (own.most_curvature(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
-                    )
-                curvature = float(s @ own.least_curvature(y, at, 0.0))
-                if abs(steep) + error < best[0]:
-                    best = (abs(steep) + error, near[t], curvature)
-                if not curvature > 0 or abs(steep) <= error:
-                    break
-                near[t] -= np.clip(steep / curvature, -1e3, 1e3)
-            off, near[t], curvature = best
-            r = 0.0 if off == 0 else 1.1 * off / curvature if curvature > 0 else np.inf
-            for _ in range(4):  # room for the curvature to be smaller within the reach
-                least = float(s @ own.least_curvature(y, z + near[t], r)) * (1 - 1e-9)
-                if np.isfinite(r) and least * r >= off:
-                    reach[t] = r
-                    break
-                r *= 4
-        return near, reach
-
-    def _class_levels(self) -> tuple[Array, Array]:
-        """The same for softmax: changes that add up to zero, by Newton's method.
-
-        Along a change e the curvature keeps the factor exp(min e - max e). If b r >= 2 |imbalance|
-        for the least eigenvalue b within the distance r, the sum of the losses is no lower on the
-        edge of that ball than at its centre, so that a point of slope zero lies within.
-        """
-        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
-        k = claim.rows.k
-        near, reach = np.zeros(k), np.full(k, np.inf)
-        for _ in range(30):
-            u = loss.slope(claim.y, claim.z + near)
-            p = u + claim.y
-            steep = np.array([fsum(s * u[:, t]) for t in range(k)])
-            at = claim.z + near
-            error = float((s @ (loss.slope_error(claim.y, at) + EPS * np.abs(at))).sum())
-            B = np.diag(s @ p) - (s[:, None] * p).T @ p
-            whole = float(np.trace(B))
-            B = B + whole / k * np.ones((k, k))
-            if not np.isfinite(B).all() or whole <= 0:
-                break
-            least = float(np.linalg.eigvalsh(0.5 * (B + B.T))[0]) - 1e-9 * whole
-            size = float(np.linalg.norm(steep)) + error
-            r = 2.2 * size / least if least > 0 else np.inf
-            if r < 0.05 and np.exp(-2 * r) * least * r >= 2 * size:
-                reach = np.full(k, r)
-                if float(np.linalg.norm(steep)) <= 4 * error:
-                    break
-            step = np.linalg.lstsq(B, steep, rcond=None)[0]
-            near = near - np.clip(step - step.mean(), -1e2, 1e2)
-            if not np.isfinite(reach).all() or size > 8 * error:
-                continue
-            break
-        return near, reach
 
     def _lighter_side(self) -> Array:
         """Make the heavier side lighter, so that the multipliers add up to zero; what it costs."""
