@@ -351,8 +351,8 @@ class _Deviance(Loss):
 
     With the mean m, a = 2 - p and q = 1 - p: logarithm, l' = m^a - y m^q, l'' = a m^a - q y m^q;
     identity, l' = m^q - y m^-p, l'' = q m^-p + p y m^(-p-1). Each term is monotone in m. It is
-    convex for the logarithm and 1 <= p <= 2. Poisson and gamma, its ends, have a conjugate in
-    closed form; between them that of u is found at the scores v with l'(v) = u.
+    convex for the logarithm and 1 <= p <= 2. The conjugate of u is found at the scores v with
+    l'(v) = u.
     """
 
     is_smooth = True
@@ -395,25 +395,19 @@ class _Deviance(Loss):
         return units * EPS * (np.abs(first) + np.abs(second))
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
-        if self.a > 0 > self.q:
-            return self._excess_between(y, z, u)
-        # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
-        own, other = (y + u, np.exp(z)) if self.q == 0 else (1.0 - u, y * np.exp(-z))
-        logs = 1 + np.abs(z) + np.abs(np.log(own + 1e-300))
-        slack = 4 * EPS * (np.abs(y) + np.abs(u) + 1) * logs
-        return np.where(own >= 0, _entropy_term(np.maximum(own, 0.0), other) + slack, np.inf)
-
-    def _excess_between(self, y: Array, z: Array, u: Array) -> Array:
-        """l(z) - l(v) - u (z - v) where l'(v) = u, and what v is off by."""
+        # l(z) - l(v) - u (z - v) where l'(v) = u, and what v is off by.
         v, floor = z, np.full(np.shape(z), 1e-300)
         for _ in range(60):
             step = (self.slope(y, v) - u) / np.maximum(self.least_curvature(y, v, 0.0), floor)
             v = v - np.clip(step, -1.0, 1.0)
+            if not (np.abs(step) > 1e-14).any():
+                break
         off = np.abs(self.slope(y, v) - u) + self.slope_error(y, v)
         off = 2 * off / np.maximum(self.least_curvature(y, v, 0.0), floor)
         # A curvature changes by a factor of two at most within 0.5.
         (rising, falling), r = self._terms(y, v), z - v
-        found = rising * _phi(self.a * r) / self.a - falling * _phi(self.q * r) / self.q
+        found = rising * _phi(self.a * r) / (self.a or 1.0)
+        found = found - falling * _phi(self.q * r) / (self.q or 1.0)
         found = found + self.most_curvature(y, v, off) * (np.abs(r) + off) * off
         return np.where(off < 0.5, found, np.inf)
 
