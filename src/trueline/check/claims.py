@@ -30,7 +30,6 @@ from trueline.check.arithmetic import (
     Array,
     exact_product,
     fsum,
-    residual_doubled,
     sum_units,
     tree_sum,
     two_sum,
@@ -129,19 +128,27 @@ class Claim:
         What columns are counted from: about their means, zero without an intercept.
     z, low, off : arrays of shape (n, k)
         Scores (or residuals) are z + low up to off; see :meth:`evaluate`.
+    scale : float, optional
+        Of Huber's regression that minimises over it as well.
+    constant : float
+        What the objective has beside losses and penalty.
     """
 
-    def __init__(self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(
+        self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any, loss: Loss | None = None
+    ) -> None:
         self.fields = fields
         self.W, self.b = fields.coef, fields.intercept
-        powers = fields.column_exponent, fields.target_exponent
         # The means of the columns tell of infinity and NaN, without another pass over the data.
-        rows = Rows(X, y, sample_weight, *powers, finite=not fields.fit_intercept)
+        x_power, y_power = (getattr(fields, name, None) for name in UNITS)
+        rows = Rows(X, y, sample_weight, x_power, y_power, finite=not fields.fit_intercept)
         if (rows.d, rows.k) != self.W.shape:
             raise Refused(f"{rows.d} columns and {rows.k} targets, coefficients {self.W.shape}")
         _require_intercept(fields)
         self.rows, self.has_intercept = rows, bool(fields.fit_intercept)
-        self.loss: Loss = loss_of(fields.loss, rows.k)
+        self.loss: Loss = loss_of(fields.loss, rows.k) if loss is None else loss
+        self.scale: float | None = None
+        self.constant = 0.0
         self.penalty: Penalty = penalty_of(fields.penalty, self.W.shape)
         self.loss.check_target(rows.y)
         if not self.penalty.admits(self.W):
@@ -170,7 +177,7 @@ class Claim:
         """What is proven about the objective, in a sentence."""
         fields = self.fields
         notes = [note for note in (self.loss.note, self.penalty.note) if note]
-        if fields.column_exponent is not None or fields.target_exponent is not None:
+        if any(getattr(fields, name, None) is not None for name in UNITS):
             notes.append("in units that are multiplied by the stated powers of two")
         return (
             f"the objective is {fields.objective:.10g} within {fields.objective_rounding:.2g}, and "
@@ -179,21 +186,11 @@ class Claim:
 
     def evaluate(self, doubled: bool) -> None:
         """Scores with bounds on their error, in double precision or twice its digits."""
-        rows, W = self.rows, self.W
         if doubled:  # blocks are dense then, and sums about the means lose less
             self.centre = self.means()
-        minus = rows.y if self.loss.is_residual else np.zeros_like(rows.y)
-        level = self.b
-        if self.centre.any() and not doubled:
-            high, low = exact_product(self.centre[:, None], W)
-            if not np.isfinite(low).all():
-                raise Refused("scores leave the range of doubles")
-            level = np.array([fsum(column) for column in np.vstack([self.b, high, low]).T])
-        units = sum_units(rows.d + 2) if doubled else (rows.row_terms + 6) * EPS
-        made = partial(_scored, W, self.b if doubled else level, self.centre, units, doubled)
-        parts = list(zip(*rows.each(made, minus, dense=doubled)))
-        self.z, low, self.off = (np.concatenate(part) for part in parts)
-        self.low = low if doubled else self.low
+        minus, centre = self.rows.y if self.loss.is_residual else None, self.centre
+        found = self.rows.scores(self.W, self.b, minus, None if doubled else centre, doubled)
+        self.z, self.low, self.off = found
 
     def losses(self) -> tuple[float, float]:
         """The weighted sum of the losses, and a bound on its error."""
@@ -213,7 +210,8 @@ class Claim:
         """The objective lies within the claimed rounding of the claim."""
         total, error = self.losses()
         penalty, rounding = self.penalty.value(self.W)
-        total, error = total + penalty, error + rounding + 2 * EPS * abs(total + penalty)
+        total, error = total + penalty + self.constant, error + rounding
+        error += 4 * EPS * abs(total)
         fields = self.fields
         return Check.within("objective", fields.objective, fields.objective_rounding, total, error)
 
@@ -242,20 +240,6 @@ class Claim:
         high, small = tree_sum(np.stack(parts))
         total = high + (small + low)
         return total, off * (1 + 1e-9) + 2 * EPS * np.abs(total) + rows.n * SMALLEST, squares
-
-
-def _scored(
-    W: Array, level: Array, middle: Array, units: float, doubled: bool, block: Any, minus: Array
-) -> tuple[Array, Array, Array]:
-    """Scores less what is subtracted, in one or two doubles, and bounds on their error."""
-    z, low = np.empty_like(minus), np.zeros_like(minus)
-    if not doubled:
-        block = block - middle if middle.any() else block
-        z = (np.asarray(block @ W) + level) - minus
-    size = np.asarray(abs(block) @ np.abs(W)) + np.abs(level) + np.abs(minus)
-    for t in range(W.shape[1] if doubled else 0):
-        z[:, t], low[:, t] = residual_doubled(block, W[:, t], float(level[t]), minus[:, t])
-    return z, low, units * size + (len(W) + 4) * SMALLEST
 
 
 def _summed(

@@ -114,7 +114,7 @@ class Loss:
 Piece = tuple[Any, ...]
 
 
-class _Pieces(Loss):
+class PiecewiseQuadratic(Loss):
     """Convex, least at zero, with a slope that is a line on each of a few pieces.
 
     The excess of u at t is the area between the slope and the level u, from t to where they meet:
@@ -202,7 +202,7 @@ class _Pieces(Loss):
             return value[t] if np.ndim(value) else value
 
         pieces = (tuple(map(one, piece)) for piece in self.pieces)
-        return _Pieces(*pieces, positive=one(self.positive))
+        return PiecewiseQuadratic(*pieces, positive=one(self.positive))
 
 
 _SQUARE: tuple[Piece, ...] = ((np.inf, 0.0, 1.0, 0.0),)
@@ -217,24 +217,26 @@ def _area(width: Any, height: Any, curvature: Any) -> Any:
     return np.where(height > 0, width * height, 0.0)
 
 
-def _lines(q: Any, times: float = 1.0) -> _Pieces:
+def _lines(q: Any, times: float = 1.0) -> PiecewiseQuadratic:
     """Two lines that meet at zero, with slopes times (-q) and times (1 - q)."""
     below, above = times * np.asarray(q), times * (1.0 - np.asarray(q))
-    return _Pieces((0.0, -below, 0.0, 0.0), (np.inf, above, 0.0, 0.0))
+    return PiecewiseQuadratic((0.0, -below, 0.0, 0.0), (np.inf, above, 0.0, 0.0))
 
 
-def _huber(delta: float) -> _Pieces:
+def _huber(delta: float) -> PiecewiseQuadratic:
     ends = (-delta, -delta, 0.0, 0.0), (np.inf, delta, 0.0, 0.0)
-    return _Pieces(ends[0], (delta, 0.0, 1.0, 0.0), ends[1])
+    return PiecewiseQuadratic(ends[0], (delta, 0.0, 1.0, 0.0), ends[1])
 
 
-def _insensitive(level: float, curvature: float, epsilon: float) -> _Pieces:
+def _insensitive(level: float, curvature: float, epsilon: float) -> PiecewiseQuadratic:
     ends = (-epsilon, -level, curvature, -epsilon), (np.inf, level, curvature, epsilon)
-    return _Pieces(ends[0], (epsilon, 0.0, 0.0, 0.0), ends[1])
+    return PiecewiseQuadratic(ends[0], (epsilon, 0.0, 0.0, 0.0), ends[1])
 
 
-def _hinge(level: float, curvature: float, positive: Any) -> _Pieces:
-    return _Pieces((1.0, -level, curvature, 1.0), (np.inf, 0.0, 0.0, 0.0), positive=positive)
+def _hinge(level: float, curvature: float, positive: Any) -> PiecewiseQuadratic:
+    return PiecewiseQuadratic(
+        (1.0, -level, curvature, 1.0), (np.inf, 0.0, 0.0, 0.0), positive=positive
+    )
 
 
 def _require_labels(y: Array) -> None:
@@ -349,8 +351,8 @@ class _Deviance(Loss):
 
     With the mean m, a = 2 - p and q = 1 - p: logarithm, l' = m^a - y m^q, l'' = a m^a - q y m^q;
     identity, l' = m^q - y m^-p, l'' = q m^-p + p y m^(-p-1). Each term is monotone in m. It is
-    convex for the logarithm and 1 <= p <= 2. Poisson and gamma, its ends, have a conjugate in
-    closed form; between them that of u is found at the scores v with l'(v) = u.
+    convex for the logarithm and 1 <= p <= 2. The conjugate of u is found at the scores v with
+    l'(v) = u.
     """
 
     is_smooth = True
@@ -393,25 +395,19 @@ class _Deviance(Loss):
         return units * EPS * (np.abs(first) + np.abs(second))
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
-        if self.a > 0 > self.q:
-            return self._excess_between(y, z, u)
-        # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
-        own, other = (y + u, np.exp(z)) if self.q == 0 else (1.0 - u, y * np.exp(-z))
-        logs = 1 + np.abs(z) + np.abs(np.log(own + 1e-300))
-        slack = 4 * EPS * (np.abs(y) + np.abs(u) + 1) * logs
-        return np.where(own >= 0, _entropy_term(np.maximum(own, 0.0), other) + slack, np.inf)
-
-    def _excess_between(self, y: Array, z: Array, u: Array) -> Array:
-        """l(z) - l(v) - u (z - v) where l'(v) = u, and what v is off by."""
+        # l(z) - l(v) - u (z - v) where l'(v) = u, and what v is off by.
         v, floor = z, np.full(np.shape(z), 1e-300)
         for _ in range(60):
             step = (self.slope(y, v) - u) / np.maximum(self.least_curvature(y, v, 0.0), floor)
             v = v - np.clip(step, -1.0, 1.0)
+            if not (np.abs(step) > 1e-14).any():
+                break
         off = np.abs(self.slope(y, v) - u) + self.slope_error(y, v)
         off = 2 * off / np.maximum(self.least_curvature(y, v, 0.0), floor)
         # A curvature changes by a factor of two at most within 0.5.
         (rising, falling), r = self._terms(y, v), z - v
-        found = rising * _phi(self.a * r) / self.a - falling * _phi(self.q * r) / self.q
+        found = rising * _phi(self.a * r) / (self.a or 1.0)
+        found = found - falling * _phi(self.q * r) / (self.q or 1.0)
         found = found + self.most_curvature(y, v, off) * (np.abs(r) + off) * off
         return np.where(off < 0.5, found, np.inf)
 
@@ -489,7 +485,7 @@ _POSITIVE, _WIDTH = Field(low=5e-324, high=1e300), Field(low=0.0, high=1e300)
 _SHARE, _POWER = Field(low=5e-324, high=np.nextafter(1.0, 0.0)), Field(low=-1e6, high=1e6)
 
 
-def _smoothed(base: Any, mu: float) -> _Pieces:
+def _smoothed(base: Any, mu: float) -> PiecewiseQuadratic:
     """A loss of one kink at zero, where the slope rises from a to b: it is t / mu between them."""
     given = parameters(base)
     if given["name"] not in ("absolute", "quantile") or isinstance(given.get("q"), _LISTS):
@@ -497,12 +493,14 @@ def _smoothed(base: Any, mu: float) -> _Pieces:
     own = {"q": _SHARE} if given["name"] == "quantile" else {}
     q = read(given, own, {}, {})
     a, b = (-q.q, 1.0 - q.q) if own else (-1.0, 1.0)
-    return _Pieces((mu * a, a, 0.0, 0.0), (mu * b, 0.0, 1.0 / mu, 0.0), (np.inf, b, 0.0, 0.0))
+    return PiecewiseQuadratic(
+        (mu * a, a, 0.0, 0.0), (mu * b, 0.0, 1.0 / mu, 0.0), (np.inf, b, 0.0, 0.0)
+    )
 
 
 #: What each loss is, and its parameters; q and positive may be one number for each target.
 _LOSSES: dict[str, tuple[Callable[..., Loss], dict[str, Field]]] = {
-    "squared": (lambda: _Pieces(*_SQUARE), {}),
+    "squared": (lambda: PiecewiseQuadratic(*_SQUARE), {}),
     "absolute": (lambda: _lines(0.5, 2.0), {}),
     "quantile": (_lines, {"q": _SHARE}),
     "ordered_quantiles": (_lines, {"q": _SHARE}),

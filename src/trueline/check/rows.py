@@ -8,17 +8,15 @@ section 3.1; W itself may be rounded), and a few units of what underflows.
 Gram matrices of some columns: factors, their least curvature, and which columns depend.
 
 *Coercivity.* With X_c the columns about their weighted means (or as they are), S and A diagonal and
-not negative, and a matrix M, the returned nu has ``M^T (X_c^T S X_c + A) M >= nu I``. *Proof.* With
-the rows z_i = sqrt(s_i) M^T (x_i - c) about *any* point c and t = sum_i sqrt(s_i) z_i, the matrix
-is Z^T Z + M^T A M - t t^T / sum(s): its square root is the norm of a projection of Z. Columns and
-weights are first multiplied by powers of two, exactly, so that no square overflows or vanishes;
-rows whose share of the weights is below 1e-250 are left out, which lowers the matrix. Rounding,
-with N = min(n, 2048) + n / 2048 terms added in any order (Higham, "Accuracy and Stability", section
-3.1) and size = trace(Z^T Z + M^T A M):
+A not negative, and a matrix M, the returned nu has ``M^T (X_c^T S X_c + A) M >= nu I``. *Proof.*
+With the rows z_i = M^T (x_i - c) about *any* point c and t = sum_i s_i z_i, the matrix is Z^T S Z +
+M^T A M - t t^T / sum(s). Rounding, with N = min(n, 2048) + n / 2048 terms added in any order
+(Higham, "Accuracy and Stability", section 3.1) and size = trace(Z^T |S| Z + M^T A M):
 
-    Z^T Z, its lift and t t^T    (2 N + d + 24) eps size       products of columns, Cauchy-Schwarz
-    Z itself                     (d + 4) eps ||S^(1/2) |X_c| |M|||_F    taken off the square root
-    Cholesky of B - theta I      (r + 4) eps size      if it succeeds (Rump, BIT 46 (2006) 433-452)
+    Z^T S Z, its lift, t t^T    (2 N + d + 64) eps size    products of columns, Cauchy-Schwarz
+    Z itself                    off = (d + 4) eps || |S|^(1/2) |X_c| |M| ||_F, in norm: taken off
+                                the square root where S >= 0, else off (2 size^(1/2) + off)
+    eigenvalues as computed     16 r eps size              (LAPACK Users' Guide, section 4.7)
 
 *Dependence.* A factor R of the columns, R^T R = X_c^T S X_c up to rounding, suggests columns that
 are independent and, for each other column, a combination of them. The suggestion proves nothing.
@@ -44,6 +42,8 @@ from trueline.check.arithmetic import (
     Array,
     Indices,
     as_integers,
+    exact_product,
+    fsum,
     null_space,
     residual_doubled,
     sum_units,
@@ -239,6 +239,25 @@ class Rows:
         if start != self.n:
             raise Refused(f"X has {start} rows that count, y {self.n}")
 
+    def scores(
+        self, W: Array, b: Array, minus: Any = None, centre: Any = None, doubled: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """X W + b less what is subtracted, as z + low, and bounds on the errors.
+
+        Columns are counted from a centre, if there is one, where z is a double alone (low is zero).
+        """
+        minus = np.zeros((self.n, W.shape[1])) if minus is None else minus
+        centre = np.zeros(self.d) if centre is None else centre
+        if centre.any():
+            high, low = exact_product(centre[:, None], W)
+            if not np.isfinite(low).all():
+                raise Refused("scores leave the range of doubles")
+            b = np.array([fsum(column) for column in np.vstack([b, high, low]).T])
+        units = sum_units(self.d + 2) if doubled else (self.row_terms + 6) * EPS
+        made = self.each(partial(_scored, W, b, centre, units, doubled), minus, dense=doubled)
+        z, low, off = (np.concatenate(part) for part in zip(*made))
+        return z, low, off
+
     def varying_columns(self, intercept: bool) -> Indices:
         """Columns that are not zero, or with an intercept not constant."""
         varies, first = np.zeros(self.d, dtype=bool), np.zeros((1, self.d))
@@ -294,38 +313,18 @@ def dense(block: Any) -> Array:
     return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
-def _consecutive(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Blocks of rows, in their order and each row once."""
-    if not hasattr(X, "blocks"):
-        for start in range(0, X.shape[0], ROWS):
-            yield slice(start, start + ROWS), X[start : start + ROWS]
-        return
-    start = 0
-    for _, block in X.blocks(ROWS):
-        part = as_doubles(block, "X")
-        yield slice(start, start + len(part)), part
-        start += len(part)
-    if start != X.shape[0]:
-        raise Refused(f"X has {start} rows, and says that it has {X.shape[0]}")
-
-
-def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
-    """X W + b, and a bound on the error; sums of m terms err by m + 3 units."""
-    out, error = (np.empty((X.shape[0], W.shape[1])) for _ in range(2))
-    for where, block in _consecutive(X):
-        terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
-        out[where] = block @ W + b
-        size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
-        error[where] = (terms + 4) * (EPS * size + SMALLEST * W.any())
-    error[~np.isfinite(out)] = np.inf
-    return out, error
-
-
-def residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
-    """y - X w - b in twice the digits, and a bound on the error of their sum."""
-    high, low = residual_doubled(X, w, b, y)
-    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
-    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+def _scored(
+    W: Array, b: Array, centre: Array, units: float, doubled: bool, block: Any, minus: Array
+) -> tuple[Array, Array, Array]:
+    """Scores less what is subtracted, in one or two doubles, and bounds on their error."""
+    z, low = np.empty_like(minus), np.zeros_like(minus)
+    if not doubled:
+        block = block - centre if centre.any() else block
+        z = (np.asarray(block @ W) + b) - minus
+    size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b) + np.abs(minus)
+    for t in range(W.shape[1] if doubled else 0):
+        z[:, t], low[:, t] = residual_doubled(block, W[:, t], float(b[t]), minus[:, t])
+    return z, low, units * size + (len(W) + 4) * SMALLEST
 
 
 def centre(rows: Rows, wanted: bool) -> Array:
@@ -409,7 +408,11 @@ def inverse_basis(
 
 
 def coercivity(
-    table: Table, M: Array, centred: bool, lift: Array | None = None
+    table: Table,
+    M: Array,
+    centred: bool = False,
+    lift: Array | None = None,
+    weights: Array | None = None,
 ) -> tuple[float, float]:
     """A number nu >= 0 with M^T (X_c^T S X_c + A) M >= nu I, and about the trace of the left side.
 
@@ -425,71 +428,37 @@ def coercivity(
         Whether columns are counted from their weighted means (there is an intercept).
     lift : array of shape (d,), optional
         The diagonal of A.
+    weights : array of shape (n,), optional
+        The diagonal of S, if not the weights of the rows; negative ones only if not centred.
     """
-    n, m, r, s = table.n, table.d, M.shape[-1], table.rows.s
+    s, m, r = table.rows.s if weights is None else weights, table.d, M.shape[-1]
     if r == 0:
         return 1.0, 0.0
-    half = (int(np.frexp(s.max(initial=0.0))[1]) + 1) // 2
-    s, a = (np.ldexp(v, -2 * half) for v in (s, np.zeros(m) if lift is None else lift))
-    s, a = (np.where(v < 1e-250, 0.0, v) for v in (s, a))
-    reach = np.sqrt(a)
-    for own in table.each(lambda block: np.abs(block).max(axis=0, initial=0.0)):
-        reach = np.maximum(reach, own)
-    power = np.frexp(reach)[1]
-    M = np.ldexp(M, (power + half)[:, None] if M.ndim == 2 else power + half)
-    least = np.abs(M).max(axis=0) if M.ndim == 2 else np.abs(M)  # of a column
-    if not (np.isfinite(reach).all() and ((least > 1e-100) & (least < 1e100)).all()):
-        return 0.0, 0.0
-    M = np.diag(M) if M.ndim == 1 else M
-    gram, total, drift = np.zeros((r, r)), np.zeros(r), 0.0
 
-    def sums(block: Array, s: Array) -> tuple[Array, Array, float]:
-        root = np.sqrt(s)
-        Z = root[:, None] * np.ldexp(block, -power)
-        drift = float(np.square(np.abs(Z) @ np.abs(M)).sum())
-        Z = Z @ M
-        return Z.T @ Z, root @ Z, drift
+    def sums(block: Array, s: Array) -> tuple[Array, Array, float, float]:
+        Z = block * M if M.ndim == 1 else block @ M
+        own = s[:, None] * Z
+        size = drift = float(np.abs(own * Z).sum())
+        if M.ndim == 2:
+            P = np.abs(block) @ np.abs(M)
+            drift = float(((np.abs(s)[:, None] * P) * P).sum())
+        return own.T @ Z, own.sum(axis=0), size, drift
 
+    a = np.zeros(m) if lift is None else np.sqrt(lift)
+    half = np.diag(a * M) if M.ndim == 1 else a[:, None] * M
+    gram, total, size, drift = half.T @ half, np.zeros(r), float((half**2).sum()), 0.0
     for own in table.each(sums, s):
-        gram, total, drift = gram + own[0], total + own[1], drift + own[2]
-    gram += M.T @ (np.ldexp(a, -2 * power)[:, None] * M)
-    size = float(np.trace(gram))
+        gram, total, size, drift = gram + own[0], total + own[1], size + own[2], drift + own[3]
     gram -= np.outer(total, total) / (s.sum() or 1.0) * float(centred)
-    if not np.isfinite(gram).all():
+    if not (np.isfinite(gram).all() and np.isfinite(size + drift)):
         return 0.0, size
-    theta = float(np.linalg.eigvalsh(gram)[0]) - (r + 8) * EPS * size
-    try:
-        np.linalg.cholesky(gram - theta * np.eye(r))
-    except np.linalg.LinAlgError:
-        return 0.0, size
-    terms = 2 * (min(n, ROWS) + n / ROWS) + m + r + 32
-    root_least = np.sqrt(max(theta - terms * EPS * size - 1e-290, 0.0))
-    root_least = max(float(root_least) - (m + 4) * EPS * float(np.sqrt(drift)), 0.0)
-    return root_least**2 * (1 - 8 * EPS), size
-
-
-def least_eigenvalue(table: Table, weights: Array, lift: Array | None, M: Array) -> float:
-    """A lower bound on the smallest eigenvalue of M (sum_i weights_i a_i a_i^T + lift) M.
-
-    Weights may be negative; M and lift are diagonal. With size the sum of the magnitudes of the
-    diagonal, sums of n products err by (min(n, 2048) + n / 2048) eps size, their factors by 8 eps
-    size, and the computed eigenvalue by 16 r eps size (Higham, section 3.1; LAPACK Users' Guide,
-    section 4.7).
-    """
-    lift = np.zeros(table.d) if lift is None else lift * M**2
-    gram, size = np.diag(lift), float(lift.sum())
-
-    def sums(block: Array, weights: Array) -> tuple[Array, float]:
-        scaled, own = block * M, weights[:, None]
-        return (own * scaled).T @ scaled, float((np.abs(own) * scaled**2).sum())
-
-    for own in table.each(sums, weights):
-        gram, size = gram + own[0], size + own[1]
-    if not (np.isfinite(gram).all() and np.isfinite(size)):
-        return -np.inf
-    least = float(np.linalg.eigvalsh(gram)[0]) if table.d else np.inf
-    terms = 2 * (min(table.n, ROWS) + table.n / ROWS) + 16 * table.d + 64
-    return least - terms * EPS * size - 1e-290
+    terms = 2 * (min(table.n, ROWS) + table.n / ROWS) + m + 16 * r + 64
+    least, off = float(np.linalg.eigvalsh(gram)[0]), (m + 4) * EPS * float(np.sqrt(drift))
+    least -= terms * EPS * size + 1e-290
+    if (s >= 0).all():
+        root = max(float(np.sqrt(max(least, 0.0))) - off, 0.0)
+        return root**2 * (1 - 8 * EPS), size
+    return max(least - off * (2 * float(np.sqrt(size)) + off), 0.0), size
 
 
 def independent_columns(

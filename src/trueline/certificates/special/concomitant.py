@@ -186,11 +186,12 @@ def certify_concomitant(
     lower = -float(products.sum()) - room
     lower -= _cost(problem, columns, V, error, w, s, lower, objective, beside, wide, u_size)
     lower -= 16 * _EPS * abs(lower)
-    gap = (objective + 2 * rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
+    rounding = 2 * rounding + _UNDERFLOW
+    gap = (objective + rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
     witness = {"scale": np.array([scale]), "dual": u[:, None]}
     gap, levels = max(gap, 0.0) + _UNDERFLOW, np.array([b])
     return Certificate.about(
-        parts, "concomitant", w[:, None], levels, objective, 2 * rounding, gap, witness
+        parts, "concomitant", w[:, None], levels, objective, rounding, gap, witness
     )
 
 
@@ -235,7 +236,7 @@ def _cost(
     moved = kappa * columns.unexplained(shared) + float(rest @ np.abs(shared)) + grown * abs(value)
     needed = problem.alpha * float((shared * shared / count).sum()) * (1 + 1e-14)
     # For all coefficients, unless what that costs shows.
-    return 1.05 * moved + needed if moved <= 9e-8 * objective else min(near, paid)
+    return 1.5 * moved + needed if moved <= 6e-8 * objective else min(near, paid)
 
 
 def _seen(part: Design) -> tuple[Array, Array, list[bytes]]:

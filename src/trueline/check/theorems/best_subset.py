@@ -39,9 +39,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, Indices, as_integers, fsum
-from trueline.check.claims import below, judged, read_about
-from trueline.check.rows import Rows, Table, centre, coercivity, dense, residuals
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, Indices, as_integers
+from trueline.check.claims import Claim, below, read_about
+from trueline.check.rows import Rows, Table, centre, coercivity, dense
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -75,8 +75,9 @@ class _Sums(NamedTuple):
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a claim about the best support."""
-    rows = Rows(X, y, sample_weight)
-    claim = read_about("squared", "none l2", certificate, rows, _WITNESS)
+    claim = read_about("squared", "none l2", certificate, {}, _WITNESS)
+    about = Claim(claim, X, y, sample_weight)
+    rows = about.rows
     if rows.k != 1 or len(claim.diagonal) not in (0, int(claim.columns.sum())):
         raise Refused("there is one target, and a witness of all columns that take part")
     conditioned = get(certificate, "kind") == "conditioned search"
@@ -89,6 +90,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     # What every value is to be above.
     ceiling = claim.objective + claim.objective_rounding
     goal = (ceiling - claim.gap) * (1 + 4 * EPS) if ceiling > claim.gap else 0.0
+    about.constant = claim.alpha * count
+    about.evaluate(True)
     constant, gain = _root(rows, claim, sums)
     largest = np.sort(np.maximum(gain, 0.0))[::-1][: claim.k]
     bound = max(constant - float(largest.sum()) * (1 + (claim.k + 2) * EPS), 0.0)
@@ -106,25 +109,12 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         conditions += (f"the branch and bound search, {open_}, is right",) * bool(open_)
     checks = (
         Check.at_most("non-zero coefficients", claim.k, count),
-        judged(claim, *_objective(rows, claim, count), 0.0)[0],
+        about.check_objective(),
         Check("bound", f">= {goal:.12g}", found, better == 0),
     )
     said = f" and no eigenvalue of their correlations below {claim.delta:g}" * conditioned
     said = f"no coefficients with at most {claim.k} non-zeros{said} have a value {below(claim)}"
     return Verification(checks, said, conditions)
-
-
-def _objective(rows: Rows, claim: Any, count: int) -> tuple[float, float]:
-    """The value of the coefficients, and a bound on its error."""
-    w, b, squares, error = claim.coef[:, 0], float(claim.intercept[0]), [], 0.0
-    for where, block in rows:
-        s, y = rows.s[where], rows.y[where, 0]
-        r, low, off = residuals(block, y, w, b)
-        off += np.abs(low)
-        squares += (s * r * r).tolist()
-        error += float(s @ ((2 * np.abs(r) + off) * off + 4 * EPS * r * r)) * (1 + 1e-6)
-    value = (fsum(squares) + claim.l2 * float(w @ w)) / 2 + claim.alpha * count
-    return value, error / 2 + (rows.d + 8) * EPS * value + rows.n * SMALLEST
 
 
 def _sums(rows: Rows, claim: Any) -> tuple[_Sums, tuple[str, ...]]:

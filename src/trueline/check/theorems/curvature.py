@@ -31,9 +31,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from trueline.check.arithmetic import EPS, Array, Indices, exact_product, fsum
+from trueline.check.arithmetic import EPS, ROWS, Array, Indices, exact_product, fsum
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import (
     Table,
@@ -41,7 +40,6 @@ from trueline.check.rows import (
     factor,
     independent_columns,
     inverse_basis,
-    least_eigenvalue,
     reached,
 )
 from trueline.check.schema import Field, get
@@ -141,11 +139,9 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
     steep = np.abs(slope) + slope_error
     level = float((steep**2).sum()) / (2 * rows.weight) * (1 + 1e-9)
     if claim.has_intercept:  # at the best intercept, residuals are smaller by slope / S
-        away, size = np.zeros(rows.d), np.zeros(rows.d)
-        for own in rows.each(partial(_about, claim.centre), rows.s, dense=False):
-            away, size = away + own[0], size + own[1]
-        away, size = away / rows.weight, size / rows.weight
-        unsure = (min(rows.n, 2048) + rows.n / 2048 + 8) * EPS * size
+        means, terms = claim.means(), min(rows.n, ROWS) + rows.n / ROWS + 8
+        away = means - claim.centre
+        unsure = terms * EPS * (np.abs(means) + 1.01 * np.sqrt(squares / rows.weight))
         g = g - away[:, None] * slope
         error = error + np.abs(away)[:, None] * slope_error + unsure[:, None] * steep
         error = error + 4 * EPS * (np.abs(g) + np.abs(away)[:, None] * np.abs(slope))
@@ -169,14 +165,6 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         f"no coefficient of the columns {_listed(left)}, which depend on the others up to "
         f"rounding, is changed by more than {radius:.3g}",
     )
-
-
-def _about(centre: Array, block: Any, s: Array) -> tuple[Array, Array]:
-    """sum_i s_i (x_i - c) of a block of rows, and no less than sum_i s_i |x_i - c|."""
-    if sp.issparse(block):  # without the zeros
-        weight = float(s.sum())
-        return s @ block - weight * centre, s @ abs(block) + weight * np.abs(centre)
-    return s @ (block - centre), s @ np.abs(block - centre)
 
 
 def _growth(
@@ -294,7 +282,7 @@ def _gap_by_curvature(claim: Claim) -> float:
         own = claim.loss.of_target(t)
         curvatures = rows.s * own.least_curvature(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
         curvature = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
-        nu = least_eigenvalue(table, curvatures, curvature, M)
+        nu, _ = coercivity(table, M, lift=curvature, weights=curvatures)
         if not (nu > 0 and reach >= 2 * steep / nu * (1 + 1e-9)):
             return np.inf
         total += steep**2 / (2 * nu) * (1 + 1e-9)

@@ -14,11 +14,8 @@ only to exist. They are made from known ones u^ as follows; each step enters the
 
 1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
    exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
-2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some number t near the best
-   intercept; t exists within r where r times the least curvature exceeds the imbalance. Softmax
-   may keep its imbalance h, at a cost of h.(c - c') for the range of better intercepts c': with
-   S_k and m_k weight and mean of the rows of class k, Jensen's inequality says
-   log(1 + exp(c'_l - c'_k + m_k.(v_l - v_k))) <= P / S_k, and p(v) <= P bounds m_k.(v_l - v_k).
+2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some numbers t near the best
+   intercepts; those of softmax may keep their imbalance (:mod:`trueline.check.theorems.intercept`).
    Other losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs
    at most h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass
    hinge: the same for each flow of multipliers from class to class.
@@ -61,20 +58,30 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, Array, Bools, Indices, exact_product, fsum, two_sum
+from trueline.check.arithmetic import (
+    EPS,
+    SMALLEST,
+    Array,
+    Bools,
+    Indices,
+    exact_product,
+    fsum,
+    two_sum,
+)
 from trueline.check.claims import Claim, read_claim
 from trueline.check.rows import (
     Table,
+    coercivity,
     independent_columns,
     inverse_basis,
-    least_eigenvalue,
     reached,
 )
 from trueline.check.schema import Field, parameters
 from trueline.check.theorems.cone import cone_bound
+from trueline.check.theorems.intercept import class_levels, imbalance, levels
 from trueline.check.verdict import Check, Refused, Verification
 
-_WITNESS = {
+DUAL = {
     "dual": Field(("n", "k"), optional=True),
     "order": Field(("n", "pairs"), low=0.0, optional=True),
     "slack": Field(low=0.0, optional=True),
@@ -87,7 +94,11 @@ _WITNESS = {
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap of a claim about all coefficients."""
-    claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
+    return judged_by_dual(read_claim(certificate, DUAL, X, y, sample_weight))
+
+
+def judged_by_dual(claim: Claim) -> Verification:
+    """Objective and gap of a claim by its dual point."""
     fields = claim.fields
     # That no objective is negative is true of every loss; all else is about convex ones.
     if not claim.loss.is_convex and claim.ceiling > fields.gap:
@@ -100,7 +111,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
     dual = fields.dual if claim.loss.has_conjugate else None
     points = [(dual, True)]
-    if claim.loss.is_smooth and dual is not None:
+    if claim.loss.is_smooth and dual is not None and claim.scale is None:
         points.append((None, True))
     if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
         points.append((None, False))
@@ -146,6 +157,8 @@ class _Bound:
         if self.shared:
             self.losses = np.full(rows.k, (total + error) * (1 + 1e-9))
         self.push, self.from_scores = np.zeros((rows.n, rows.k)), False
+        self.change: Any = 0.0
+        self.share: Any = 0.0
         if claim.fields.order is not None:
             self._order()
         self.excess = self._dual_point()
@@ -185,7 +198,7 @@ class _Bound:
         y, z, off, s = claim.y, claim.z, self.off, self.s
         near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
         if claim.has_intercept and self.moved:
-            near, reach = (self._class_levels if loss.is_coupled else self._levels)()
+            near, reach = (class_levels if loss.is_coupled else levels)(claim)
         at = z + near
         self.u = loss.slope(y, at)
         curvature = loss.most_curvature(y, at, reach)
@@ -200,95 +213,8 @@ class _Bound:
             return np.full(z.shape[1], np.inf)
         total = terms.sum(axis=0)
         if not self.moved:
-            total = total + self._imbalance()
+            total = total + imbalance(claim, self.u, self.error)
         return (total / (z.shape[1] if loss.is_coupled else 1)) * (1 + 1e-9)
-
-    def _imbalance(self) -> float:
-        """What slopes of softmax that do not add up to zero are worth to better intercepts."""
-        claim, penalty, P = self.claim, self.claim.penalty, self.claim.ceiling
-        if penalty.blocks is not None or penalty.note or claim.loss.note:
-            return np.inf
-        members = self.s * claim.y
-        S = members.sum(axis=0) * (1 - 1e-9)
-        means, error, _ = claim.sums(members, 0 * members, EPS * members, False)
-        means = (np.abs(means) + error) / S
-        l, a = (np.where(v > 0, v, 1e-300).min(axis=1) for v in (penalty.linear, penalty.curvature))
-        by_linear = (P * (means / l[:, None])).max(axis=0, initial=0.0)
-        by_square = 2 * np.sqrt(P * (means * (means / a[:, None])).sum(axis=0))
-        most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
-        level = claim.b + claim.centre @ claim.W
-        steep = np.array([fsum(column) for column in (self.s * self.u).T])
-        unsure = (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(axis=0)
-        size = np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W)
-        room = np.maximum(level - level.min() + 1e-9 * size + most, 0.0)
-        return float(((np.maximum(steep, 0.0) + unsure) * room).sum()) * (1 + 1e-6)
-
-    def _levels(self) -> tuple[Array, Array]:
-        """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
-        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
-        near, reach = np.zeros(claim.rows.k), np.full(claim.rows.k, np.inf)
-        for t in range(claim.rows.k):
-            own, y, z = loss.of_target(t), claim.y[:, t], claim.z[:, t]
-            best = (np.inf, 0.0, np.inf)
-            for _ in range(30):
-                at = z + near[t]
-                u = own.slope(y, at)
-                steep = fsum(s * u)
-                error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
-                if near[t]:  # z + t is rounded
-                    error += (
-                        float(s @ (own.most_curvature(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
-                    )
-                curvature = float(s @ own.least_curvature(y, at, 0.0))
-                if abs(steep) + error < best[0]:
-                    best = (abs(steep) + error, near[t], curvature)
-                if not curvature > 0 or abs(steep) <= error:
-                    break
-                near[t] -= np.clip(steep / curvature, -1e3, 1e3)
-            off, near[t], curvature = best
-            r = 0.0 if off == 0 else 1.1 * off / curvature if curvature > 0 else np.inf
-            for _ in range(4):  # room for the curvature to be smaller within the reach
-                least = float(s @ own.least_curvature(y, z + near[t], r)) * (1 - 1e-9)
-                if np.isfinite(r) and least * r >= off:
-                    reach[t] = r
-                    break
-                r *= 4
-        return near, reach
-
-    def _class_levels(self) -> tuple[Array, Array]:
-        """The same for softmax: changes that add up to zero, by Newton's method.
-
-        Along a change e the curvature keeps the factor exp(min e - max e). If b r >= 2 |imbalance|
-        for the least eigenvalue b within the distance r, the sum of the losses is no lower on the
-        edge of that ball than at its centre, so that a point of slope zero lies within.
-        """
-        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
-        k = claim.rows.k
-        near, reach = np.zeros(k), np.full(k, np.inf)
-        for _ in range(30):
-            u = loss.slope(claim.y, claim.z + near)
-            p = u + claim.y
-            steep = np.array([fsum(s * u[:, t]) for t in range(k)])
-            at = claim.z + near
-            error = float((s @ (loss.slope_error(claim.y, at) + EPS * np.abs(at))).sum())
-            B = np.diag(s @ p) - (s[:, None] * p).T @ p
-            whole = float(np.trace(B))
-            B = B + whole / k * np.ones((k, k))
-            if not np.isfinite(B).all() or whole <= 0:
-                break
-            least = float(np.linalg.eigvalsh(0.5 * (B + B.T))[0]) - 1e-9 * whole
-            size = float(np.linalg.norm(steep)) + error
-            r = 2.2 * size / least if least > 0 else np.inf
-            if r < 0.05 and np.exp(-2 * r) * least * r >= 2 * size:
-                reach = np.full(k, r)
-                if float(np.linalg.norm(steep)) <= 4 * error:
-                    break
-            step = np.linalg.lstsq(B, steep, rcond=None)[0]
-            near = near - np.clip(step - step.mean(), -1e2, 1e2)
-            if not np.isfinite(reach).all() or size > 8 * error:
-                continue
-            break
-        return near, reach
 
     def _lighter_side(self) -> Array:
         """Make the heavier side lighter, so that the multipliers add up to zero; what it costs."""
@@ -404,6 +330,7 @@ class _Bound:
         """The bound if these coefficients without a penalty are held at q_j = 0."""
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
         excess, radius_cost = self.excess, 0.0
+        self.change = self.share = 0.0
         for _ in range(3):
             if not free.any():
                 break
@@ -420,9 +347,10 @@ class _Bound:
         for everywhere in (False, True):  # the second leaves nothing to p*, where that is less
             t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off), everywhere)
             t = np.full(len(t), t.min()) if self.shared else t
+            t, left = self._left_to_scale(t)
             shrunk = excess + self._shrinking(t, excess, not free.any())
             found = float(shrunk.sum()) + penalty.excess(W, t * q, t * off, free)
-            total = min(total, found + self._gain_of_order(t))
+            total = min(total, found + left + self._gain_of_order(t))
             if total <= claimed:
                 break
         total = total * (1 + 1e-10) + claim.rows.floor
@@ -446,6 +374,17 @@ class _Bound:
         if self.from_scores and is_untouched:
             apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
         return 0.5 * far**2 + far * apart
+
+    def _left_to_scale(self, t: Array) -> tuple[Array, float]:
+        """t such that no scale gains at t u, and what is left there of the stated scale."""
+        if self.claim.scale is None:
+            return t, 0.0
+        size, off = (np.sqrt(fsum(self.s * part**2)) for part in (self.u, self.error))
+        off, most = off + 16 * EPS * size, 2 * np.sqrt(fsum(self.s))
+        t = np.minimum(t, most / (size + off + self.change + SMALLEST) * (1 - 16 * EPS))
+        used = t * (1 - self.share) * (np.maximum(size - off, 0.0) / most) ** 2
+        left = self.claim.constant * np.maximum(1 + 64 * EPS - used, 0.0)
+        return t, float((left + 64 * EPS * self.losses).sum())
 
     def _gain_of_order(self, t: Array) -> float:
         """What multipliers of the order add at w."""
@@ -495,8 +434,15 @@ class _Bound:
         if loss.is_squared:
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
-            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
-            excess = excess + share * self.losses + moved * far + 0.5 * moved**2
+            # With a scale, what the conjugates gain the scale loses.
+            apart = np.abs(claim.z) + self.off
+            apart = apart + np.abs(claim.z) + loss.width if claim.scale is None else apart
+            far = np.sqrt((self.s * apart**2).sum(axis=0)) * (1 + 1e-9)
+            excess = excess + share * self.losses + moved * far
+            excess = excess + 0.5 * moved**2 * (claim.scale is None)
+        if claim.scale is not None and not excess.sum() <= claim.fields.gap:
+            return otherwise
+        self.change, self.share = moved, share
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
     def _hold_smooth(
@@ -522,10 +468,11 @@ class _Bound:
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
-            r = 2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300)
+            nu, _ = coercivity(part, M, weights=curvatures)
+            r = 2.5 * steep / max(nu, 1e-300)
             far = r * np.concatenate(list(part.each(partial(reached, M)))) * (1 + 1e-9)
             curvatures = rows.s * own.least_curvature(y, z, off + far) * (1 - 4 * EPS)
-            if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
+            if not coercivity(part, M, weights=curvatures)[0] * r >= 2 * steep:
                 return None
             way = off + far
             curvature = own.most_curvature(y, z, way)

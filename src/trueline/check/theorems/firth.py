@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, ROWS, Array, Indices, fsum
-from trueline.check.claims import below, judged, read_about, require_signs
-from trueline.check.rows import Rows, Table, centre, factor, independent_columns, inverse, scores
+from trueline.check.arithmetic import EPS, ROWS, Array, Indices
+from trueline.check.claims import Claim, below, judged, read_about, require_signs
+from trueline.check.rows import Rows, Table, centre, factor, independent_columns, inverse
 from trueline.check.schema import Field
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -46,9 +46,10 @@ _WITNESS = {"slope": Field(low=0.0), "columns": Field(("m",), "integer", low=0)}
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a fit with Firth's correction."""
-    rows = Rows(X, y, sample_weight)
+    claim = read_about("logistic", "none", certificate, {}, _WITNESS)
+    about = Claim(claim, X, y, sample_weight)
+    rows = about.rows
     require_signs(rows)
-    claim = read_about("logistic", "none", certificate, rows, _WITNESS)
     kept = claim.columns.astype(np.intp)
     if (kept >= rows.d).any() or (np.diff(kept) <= 0).any():
         raise Refused("the columns of the information are not some of those of X, in order")
@@ -57,7 +58,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         raise Refused("columns left out have coefficients")
     conditions = _left_out(rows, kept, left, middle, claim.fit_intercept)
     table = Table(rows, middle, kept, claim.fit_intercept)
-    objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
+    objective, rounding, slope, bound = _facts(about, table)
     checks = Check.at_most("slope", claim.slope, slope), *judged(claim, objective, rounding, bound)
     said = "the slope of the penalised likelihood, in units of its curvature, is at most "
     said += f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is "
@@ -101,21 +102,19 @@ def _factor(table: Table, weights: Array, theta: float) -> tuple[float, float, A
     return -2 * float(logs.sum()), error, M, float(delta)
 
 
-def _facts(rows: Rows, table: Table, W: Array, b: Array) -> tuple[float, float, float, float]:
+def _facts(about: Claim, table: Table) -> tuple[float, float, float, float]:
     """The objective, its error, the slope from above, and what every objective is above."""
-    z, reach = (part[:, 0] for part in scores(rows.X, W, b))
-    p, s, y, small = table.d, rows.s, rows.y[:, 0], np.exp(-np.abs(z))
-    h, margin = small / (1 + small) ** 2, y * z
-    losses = s * (np.maximum(-margin, 0.0) + np.log1p(small))
-    slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
-    total, terms = fsum(losses), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    about.evaluate(False)
+    rows, z, reach = about.rows, about.z[:, 0], about.off[:, 0]
+    p, s, small = table.d, rows.s, np.exp(-np.abs(z))
+    h, slope = small / (1 + small) ** 2, about.loss.slope(about.y, about.z)[:, 0]
+    (total, rounding), terms = about.losses(), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
     theta = float(reach.max()) * 1.01 + terms
     if p == 0 or not reach.max() < 0.01:
         raise Refused("scores are too large for their probabilities to be told, or none are left")
     information = np.maximum(s * h, _TINY)
     log_det, det_error, M, delta = _factor(table, information, theta)
     most, most_error, *_ = _factor(table, s, terms)
-    rounding = fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
     rounding += 0.5 * det_error + 4 * EPS * (abs(total) + abs(log_det))
     bound = -0.5 * (most + most_error - p * math.log(4.0)) - 4 * EPS * (abs(most) + p)
     g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)

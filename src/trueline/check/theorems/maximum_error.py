@@ -43,7 +43,7 @@ from trueline.check.arithmetic import (
     null_space,
 )
 from trueline.check.claims import UNITS, below, judged, read_about
-from trueline.check.rows import Rows, residuals, scores
+from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
 
@@ -68,15 +68,15 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     low = high = proven = near = 0.0
     radii: list[str] = []
     for t in range(rows.k):
-        w, b, target = claim.coef[:, t], float(claim.intercept[t]), rows.y[:, t]
+        w, b, target = claim.coef[:, [t]], claim.intercept[[t]], rows.y[:, [t]]
         least, most = _largest_error(rows, target, w, b)
         used, u = claim.rows[claim.dual[:, t] != 0], claim.dual[claim.dual[:, t] != 0, t]
-        table = rows.some(used), target[used], u, w, b, claim.fit_intercept
-        bound, close, radius = _in_doubles(*table, most) if len(u) else (0.0, 0.0, "")
+        table, ones = Rows(rows.some(used), target[used]), claim.fit_intercept
+        bound, close, radius = _in_doubles(table, u, w, b, ones, most) if len(u) else (0.0, 0.0, "")
         enough = claim.objective + claim.objective_rounding - claim.gap if rows.k == 1 else np.inf
         work = 0 if effort == "full" else len(u) * (rows.d + 1) ** 2
         if len(u) and not bound >= enough * (1 + 32 * EPS) and work <= _FEW:
-            bound = max(bound, _in_integers(*table[:3], claim.fit_intercept))
+            bound = max(bound, _in_integers(table.X, table.y[:, 0], u, ones))
         low, high = low + least, high + most
         proven, near = proven + bound, near + max(bound, close)
         radii += [radius] * (close > bound)
@@ -90,37 +90,32 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     return Verification(checks, said, tuple(radii))
 
 
-def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, float]:
+def _largest_error(rows: Rows, y: Array, w: Array, b: Array) -> tuple[float, float]:
     """Bounds on the largest error; rows that may have it are evaluated in twice the digits."""
-    found, off = (part[:, 0] for part in scores(rows.X, w[:, None], np.array([b])))
-    error, off = np.abs(y - found), off + EPS * (np.abs(y) + np.abs(found))
-    least, most = 0.0, 0.0
-    near = np.flatnonzero(~(error + off < np.max(error - off, initial=0.0)))
-    for start in range(0, len(near), 512):
-        some = near[start : start + 512]
-        high, _, off = residuals(rows.some(some), y[some], w, b)
-        high, off = np.abs(high), off + 2 * EPS * np.abs(high)
-        least = max(least, float((high - off).max(initial=0.0)))
-        most = max(most, float((high + off).max(initial=0.0)))
-    return least, most
+    z, _, off = rows.scores(w, b, y)
+    near = np.flatnonzero(~(np.abs(z) + off < np.max(np.abs(z) - off, initial=0.0)))
+    z, _, off = Rows(rows.some(near), y[near]).scores(w, b, y[near], doubled=True)
+    off += 2 * EPS * np.abs(z)
+    least, most = (np.abs(z) + side * off for side in (-1, 1))
+    return float(least.max(initial=0.0)), float(most.max(initial=0.0))
 
 
 def _in_doubles(
-    X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool, most: float
+    rows: Rows, u: Array, w: Array, b: Array, with_ones: bool, most: float
 ) -> tuple[float, float, str]:
     """The first way of the text above; the bound within radii, and these radii in words."""
-    m, total = len(u), fsum(np.abs(u))
-    high, low, off = residuals(X, y, w, b)
+    m, total, X, w_size = len(u), fsum(np.abs(u)), rows.X, np.abs(w[:, 0])
+    high, low, off = (part[:, 0] for part in rows.scores(w, b, rows.y, doubled=True))
     products, errors = exact_product(u, high)
-    value = fsum([products, errors, u * low])
+    value = -fsum([products, errors, u * low])
     value -= float(np.abs(u) @ off) * (1 + m * EPS) + 2 * EPS * abs(value) + m * SMALLEST
     # Differences err by eps/2 each, products by (m + 1) eps of their magnitudes.
     centred, units = X - (X.mean(axis=0) if with_ones else 0.0), (m + 4) * EPS
     missed = np.abs(centred.T @ u) + units * (np.abs(centred).T @ np.abs(u)) + m * SMALLEST
     sides, spread = abs(fsum(u)) * with_ones, np.abs(centred).max(axis=0)
-    alone = np.divide(most, spread, out=np.zeros(len(w)), where=spread > 0)
-    R, B = 1e3 * (np.abs(w) + alone), 1e3 * most * with_ones
-    near = value - (float(missed @ R) + sides * B) * (1 + (len(w) + 8) * EPS)
+    alone = np.divide(most, spread, out=np.zeros(rows.d), where=spread > 0)
+    R, B = 1e3 * (w_size + alone), 1e3 * most * with_ones
+    near = value - (float(missed @ R) + sides * B) * (1 + (rows.d + 8) * EPS)
     said = f"coefficients differ from the stated ones by at most {R.min(initial=np.inf):.3g} to "
     said += f"{R.max(initial=0.0):.3g} (1000 times size and error / spread of each), their level "
     said += f"by at most {B:.3g}"

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from trueline.check.arithmetic import EPS, SMALLEST, Array, fsum
 from trueline.check.claims import judged, read_about
 from trueline.check.kernels import PairwiseKernel, definite_shift
-from trueline.check.rows import as_doubles, as_matrix, as_weights, length, scores
+from trueline.check.rows import Rows, as_doubles, as_matrix, as_weights, length
 from trueline.check.schema import Field, get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -112,6 +112,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
         if kind == "kernel mistake bound" and not kernel.is_definite:
             claim.shift = definite_shift(claim.K)
+    claim.rows = Rows(X if claim.K is None else claim.K.mid, claim.y)
     claim.classes = (claim.y > 0).astype(int) if k == 1 else claim.y.astype(int)
     claim.own, one = claim.classes[:, None] == np.arange(k), k == 1 or direct
     if direct and k == 1:
@@ -126,7 +127,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Any:
 
 def _margins(claim: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
     """By how much rows are right, and the rounding in it."""
-    found, rad = scores(claim.A if claim.K is None else claim.K.mid, W, b)
+    found, _, rad = claim.rows.scores(W, b)
     if claim.K is not None:
         rad += claim.K.rad @ np.abs(W) * (1 + len(y) * EPS)
     if not (np.isfinite(found).all() and np.isfinite(rad).all()):

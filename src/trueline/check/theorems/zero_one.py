@@ -40,7 +40,7 @@ import numpy as np
 
 from trueline.check.arithmetic import EPS, Array, Bools, Indices, as_integers, exact_dot, null_space
 from trueline.check.claims import below, judged, read_about, require_signs
-from trueline.check.rows import Rows, dense, scores
+from trueline.check.rows import Rows, dense
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -59,7 +59,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     if not np.isfinite(claim.gap):
         raise Refused("the gap is not finite")
     X, signs = dense(rows.X), rows.y[:, 0]
-    wrong = _errors(X, signs, claim.coef, claim.intercept)
+    wrong = _errors(rows, X, claim.coef, claim.intercept)
     whole, power = as_integers(np.concatenate([rows.s, claim.charges]))
     s, charges, unit = whole[: rows.n], whole[rows.n :], Fraction(2) ** power
     total = unit * int(sum(s[wrong]))
@@ -83,9 +83,9 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     )
 
 
-def _errors(X: Array, signs: Array, W: Array, b: Array) -> Bools:
+def _errors(rows: Rows, X: Array, W: Array, b: Array) -> Bools:
     """Rows with y (x.w + b) <= 0, exactly."""
-    z, unsure = (part[:, 0] for part in scores(X, W, b))
+    signs, (z, _, unsure) = rows.y[:, 0], (part[:, 0] for part in rows.scores(W, b))
     wrong = np.asarray(signs * z <= 0)
     for i in np.flatnonzero(~(np.abs(z) > unsure)):
         value = exact_dot(np.append(X[i], 1.0), np.append(W, b).tolist())
