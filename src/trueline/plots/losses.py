@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.losses import (
     Absolute,
@@ -29,13 +28,13 @@ from trueline.plots.style import (
     Array,
     Display,
     axes,
+    check_is_model,
     check_one_column,
     legend,
     legend_below,
     lines_of,
     losses_of,
     pair_of_axes,
-    replaces,
 )
 
 _POINTS = 601
@@ -419,7 +418,7 @@ class OutlierDisplay(Display):
         models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
         check_one_column(X)
         for model in models.values():
-            check_is_fitted(model)
+            check_is_model(model)
         return _lines(cls, models, X, y).plot(**arguments)
 
     @classmethod
@@ -495,16 +494,6 @@ def _lines(
     return cls(np.asarray(X, dtype=float)[:, 0], target, lines, _far(X, target), name)
 
 
-def _from_data(
-    X: Any, y: ArrayLike, ax: Any = None, *, models: Mapping[str, Any] | None = None
-) -> OutlierDisplay:
-    return OutlierDisplay.from_data(X, y, models, ax=ax)
-
-
-@replaces(
-    _from_data,
-    instead="plot_outliers({name: fitted model, ...}, X, y), or OutlierDisplay.from_data(X, y)",
-)
 def plot_outliers(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> OutlierDisplay:
     """Draw the lines of fitted models through data with outliers; see :class:`OutlierDisplay`.
 

@@ -1,15 +1,12 @@
 """What the pictures share: axes, colours and lines that are read, and what the functions are given.
 
-Plot functions take a fitted object first; earlier calls are understood too.
+Plot functions take a fitted object first; plain numbers are drawn by the displays.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -200,8 +197,14 @@ def names_of(names: Any, d: int) -> list[str]:
     return [str(name) for name in names]
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+def check_is_model(given: Any) -> None:
+    """Refuse what is not fitted, and plain numbers, which displays draw."""
+    if not hasattr(given, "fit"):
+        raise TypeError(
+            f"A plot function takes the fitted object first, got {type(given).__name__}. Plain "
+            "numbers are drawn by the displays, such as CoefficientDisplay(names, coef).plot()."
+        )
+    check_is_fitted(given)
 
 
 class Fitted(NamedTuple):
@@ -217,7 +220,7 @@ def fitted(estimator: Any) -> Fitted:
 
     Of a search over parameters, such as scikit-learn's ``GridSearchCV``, it is the best one.
     """
-    check_is_fitted(estimator)
+    check_is_model(estimator)
     estimator = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(estimator, Pipeline):
         return Fitted(estimator, getattr(estimator, "feature_names_in_", None), lambda X: X)
@@ -263,65 +266,3 @@ def _loss_of(given: Any) -> Loss:
     if not isinstance(loss, Loss):
         raise ValueError(f"{type(model).__name__} does not minimise a loss of linear predictions.")
     return loss
-
-
-def is_fitted_object(given: Any) -> bool:
-    """Whether this is an estimator, or a mapping of names to estimators."""
-    return isinstance(given, Mapping) or hasattr(given, "fit")
-
-
-def is_axes(given: Any) -> bool:
-    """Whether this is something to draw on."""
-    return hasattr(given, "get_figure") and hasattr(given, "plot")
-
-
-def replaces(
-    earlier: Callable[..., Any],
-    *,
-    instead: str,
-    when: Callable[..., bool] | None = None,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a plot function that was called in another way before.
-
-    Parameters
-    ----------
-    earlier : callable
-        What the earlier call did, with its parameters.
-    instead : str
-        How to write it now, for the warning.
-    when : callable, optional
-        Whether the arguments are those of the earlier form; by default, whether the first one is
-        neither an estimator nor a mapping of estimators.
-    """
-    parameters = inspect.signature(earlier)
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = function.__name__
-        first = next(iter(inspect.signature(function).parameters))
-
-        def is_earlier(*args: Any, **named: Any) -> bool:
-            return not is_fitted_object(args[0] if args else named.get(first))
-
-        @functools.wraps(function)
-        def plot(*args: Any, **named: Any) -> Any:
-            if not (args or named) or not (when or is_earlier)(*args, **named):
-                return function(*args, **named)
-            try:
-                parameters.bind(*args, **named)
-            except TypeError as error:
-                form = f"{name}{inspect.signature(function)}".partition(" ->")[0]
-                given = type(args[0]).__name__ if args else f"only {', '.join(named)}"
-                raise TypeError(
-                    f"{name} takes the fitted object first, got {given}. Its form: {form}."
-                ) from error
-            warnings.warn(
-                f"This form of {name} is deprecated: it takes the fitted object first. Write "
-                f"{instead}.",
-                FutureWarning,
-                stacklevel=2,
-            )
-            return earlier(*args, **named)
-
-        return cast("Callable[P, R]", plot)
-
-    return decorate
