@@ -115,7 +115,7 @@ def over_feature(X: Any, j: int, points: int, beyond: float = 0.0) -> tuple[Any,
 
     ``beyond`` is how far the grid leaves the data at both ends, as a share of their range.
     """
-    values = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    values = dense(X)
     names, column = getattr(X, "columns", None), values[:, j]
     air = beyond * (float(np.ptp(column)) or 1.0)
     grid = np.linspace(column.min() - air, column.max() + air, points)
@@ -233,12 +233,27 @@ def fitted(estimator: Any) -> Fitted:
     return Fitted(model, names, before.transform if len(estimator) > 1 else lambda X: X)
 
 
+def dense(X: Any) -> Array:
+    """Rows as an array of numbers."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+
+
+def column_number(feature: int | str, names: list[str]) -> int:
+    """The number of a column, of which the name or the number is given."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature={feature!r} is not one of {names[:10]}.")
+        return names.index(feature)
+    if not -len(names) <= int(feature) < len(names):
+        raise ValueError(f"There is no column {feature}: X has {len(names)}.")
+    return int(feature) % len(names)
+
+
 def coefficients_of(model: Any) -> Array:
     """The coefficients of a linear model, one row for each target or class."""
     if not hasattr(model, "coef_"):
         raise ValueError(f"{type(model).__name__} has no coefficients (coef_) to draw.")
-    coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
-    return np.atleast_2d(np.asarray(coef, dtype=float))
+    return np.atleast_2d(dense(model.coef_))
 
 
 def losses_of(given: Any) -> dict[str, Loss]:
