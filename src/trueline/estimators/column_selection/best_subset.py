@@ -25,6 +25,7 @@ from trueline.best_subset.exchange import independent
 from trueline.best_subset.search import Answer, SubsetPath, best_subsets, carried_down
 from trueline.best_subset.statement import Statement, certify_search, state
 from trueline.design import Design, as_design
+from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
     LinearEstimator,
     build_problem,
@@ -157,10 +158,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
         largest, alpha = self._limits(problem)
         if exponents_of(problem) is not None:
-            raise ValueError(
-                "The squares of these values overflow or vanish in double precision: multiply the "
-                "columns or the target by a power of ten."
-            )
+            raise squares_out_of_range()
         self.trace_ = Trace(enabled=True)
         with watch(self, self.trace_) as monitor, single_threaded_blas():
             statement = state(problem, largest, alpha)
