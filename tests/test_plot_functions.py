@@ -168,36 +168,21 @@ def test_the_curve_of_a_pipeline_and_the_best_model_of_a_search():
     np.testing.assert_array_equal(display.coef, search.best_estimator_.coef_)
 
 
-# --- calls as they were before --------------------------------------------------------------------
+# --- plain numbers --------------------------------------------------------------------------------
 
-EARLIER = {
-    "plot_coefficients": ((["a", "b"], [1.0, 2.0]), {"top": 1}),
-    "plot_confusion": (([0, 1, 1], [0, 1, 0]), {"numbers": "percent"}),
-    "plot_cv_curve": (([1.0, 0.1], [[2.0, 3.0], [1.0, 1.5]]), {"counts": [0, 1]}),
-    "plot_fit": (([1.0, 2.0], [1.5, 2.0]), {}),
-    "plot_outliers": ((BMI, y), {"models": {"fit": tl.LinearRegression()}}),
+NUMBERS = {
+    "plot_coefficients": (["a", "b"],),
+    "plot_confusion": ([0, 1, 1], X, y),
+    "plot_cv_curve": ([1.0, 0.1],),
+    "plot_fit": ([1.0, 2.0], X, y),
+    "plot_outliers": (BMI, BMI, y),
 }
 
 
-@pytest.mark.parametrize("name", sorted(EARLIER))
-def test_earlier_forms_work_and_say_what_to_write(name):
-    arguments, named = EARLIER[name]
-    with pytest.warns(FutureWarning, match=rf"This form of {name} is deprecated.*Write {name}\("):
-        display = getattr(plots, name)(*arguments, **named)
-    assert type(display).__name__ in plots.__all__
-
-
-def test_the_axes_may_still_follow_a_path():
-    _, ax = plt.subplots()
-    path = tl.regularization_path(X, y, alphas=5)
-    with pytest.warns(FutureWarning, match=r"plot_path\(path, ax=ax\)"):
-        assert plots.plot_path(path, ax).ax_ is ax
-
-
-@pytest.mark.parametrize("name", sorted(EARLIER))
-def test_what_is_neither_form_gets_the_form_to_use(name):
-    with pytest.raises(TypeError, match=rf"takes the fitted object first.*{name}\(estimator"):
-        getattr(plots, name)("nonsense", nobody=1)
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_plain_numbers_are_drawn_by_the_displays(name):
+    with pytest.raises(TypeError, match=r"takes the fitted object first, got \w+\. Plain numbers"):
+        getattr(plots, name)(*NUMBERS[name])
 
 
 def test_pictures_that_a_model_does_not_have():

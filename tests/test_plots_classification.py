@@ -165,7 +165,7 @@ def test_boundaries_that_cannot_be_drawn_are_refused():
         plot_boundary(LinearRegression().fit(X, y), X, y)
     with pytest.raises(ValueError, match="labels that the classifier does not know"):
         plot_boundary(model, X, y + 7)
-    with pytest.raises(ValueError, match="no column 'size'"):
+    with pytest.raises(ValueError, match="feature='size' is not one of"):
         plot_boundary(model, X, y, features=("size", "weight"))
     with pytest.raises(ValueError, match="one or two columns"):
         plot_boundary(model, X, y, features=(0, 1, 0))

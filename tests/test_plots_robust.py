@@ -196,7 +196,7 @@ def test_what_cannot_be_drawn_is_refused():
     model, X, y = fan(d=2)
     with pytest.raises(ValueError, match="say over which"):
         plot_quantile_fan(model, X, y)
-    with pytest.raises(ValueError, match="not between 0 and 1"):
+    with pytest.raises(ValueError, match="There is no column 2: X has 2"):
         plot_quantile_fan(model, X, y, feature=2)
     with pytest.raises(NotFittedError):
         plot_quantile_fan(QuantileRegressor(), X, y)

@@ -60,6 +60,14 @@ class MissingExtraError(TruelineError, ImportError):
     """An optional dependency is missing: the message names the extra to install."""
 
 
+def squares_out_of_range(before: str = "") -> ValueError:
+    """The error for data whose squares cannot be held."""
+    return ValueError(
+        "The squares of these values overflow or vanish in double precision: multiply the columns "
+        f"or the target by a power of ten{before}."
+    )
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra brings it.
 

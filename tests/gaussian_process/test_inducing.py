@@ -16,9 +16,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from trueline import GaussianProcessRegressor, SparseGaussianProcessRegressor, load, save
+from trueline.gaussian_process.covariance import recognise
 from trueline.gaussian_process.inducing import InducingBound, choose_points
 from trueline.gaussian_process.likelihood import Likelihood
-from trueline.gaussian_process.structure import recognise
 
 KERNELS = [
     1.3 * RBF(0.7) + WhiteKernel(0.1),

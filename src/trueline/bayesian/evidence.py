@@ -89,10 +89,10 @@ class Spectrum:
         )
 
     @classmethod
-    def of(cls, problem: Problem, moments: Moments | None = None) -> Spectrum:
+    def of(cls, problem: Problem) -> Spectrum:
         """Rotate, by the smaller of the two square matrices."""
         n, d = problem.design.shape
-        return _tall(problem, moments) if n > d else _wide(problem)
+        return _tall(problem) if n > d else _wide(problem)
 
     @classmethod
     def of_rows(cls, problem: Problem) -> Spectrum:
@@ -118,9 +118,8 @@ def _centre(problem: Problem) -> tuple[Array, float, Array]:
     return problem.design.column_means(weights), level, root
 
 
-def _tall(problem: Problem, moments: Moments | None) -> Spectrum:
-    if moments is None:
-        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+def _tall(problem: Problem) -> Spectrum:
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
     if not moments.is_finite():
         raise FloatingPointError("the sums of squares of the data are not finite")
     about = moments if problem.fit_intercept else moments.about_zero()

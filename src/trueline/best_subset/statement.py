@@ -357,18 +357,8 @@ def certify_search(
     known = min(search_bound, objective - _LEAST * task.constant)
     bound = max(known, root_bound, 0.0)
     gap = max((objective + rounding) * (1 + 8 * _EPS) - bound, 0.0)
-    return Certificate(
-        kind="conditioned search" if task.delta > 0 else "search",
-        objective=objective,
-        objective_rounding=rounding,
-        gap=gap,
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness=witness,
-    )
+    kind = "conditioned search" if task.delta > 0 else "search"
+    return Certificate.about(problem, kind, W, b, objective, rounding, gap, witness)
 
 
 def _root(problem: Problem, statement: Statement) -> tuple[dict[str, Any], float]:

@@ -392,9 +392,7 @@ def _pulled(design: Design, centre: Array, weighted: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
 
 
-def certify_ordered(
-    problem: Problem, W: Array, b: Array, u: Array, order: Array, centre: Array | None = None
-) -> Certificate:
+def certify_ordered(problem: Problem, W: Array, b: Array, u: Array, order: Array) -> Certificate:
     """A certificate from a dual point and multipliers of the order.
 
     Parameters
@@ -405,11 +403,9 @@ def certify_ordered(
     u : array of shape (n, k)
     order : array of shape (n, k - 1)
         Multipliers, not negative, of the pairs of neighbours in ascending order of the quantiles.
-    centre : array of shape (d,), optional
-        By default the means of the columns; zero without an intercept.
     """
     rounding = Rounding.of(problem).confirmable()
-    centre = rounding.mean if centre is None else centre
+    centre = rounding.mean
     at = evaluate(problem, rounding, W, b)
     u = problem.loss.project_dual(problem.target, u)
     order = np.maximum(order, 0.0)

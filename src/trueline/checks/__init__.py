@@ -11,28 +11,17 @@ In: a part. Out: nothing, or an ``AssertionError`` that names the law that was b
 and shows the numbers.
 """
 
-from trueline.checks.book import Law, LawBook
-from trueline.checks.designs import DESIGN_LAWS, check_design
-from trueline.checks.estimators import ESTIMATOR_LAWS, check_estimator
-from trueline.checks.losses import LOSS_LAWS, check_loss
-from trueline.checks.penalties import PENALTY_LAWS, check_penalty
-from trueline.checks.planted import KnownProblem
-from trueline.checks.problems import known_problems
-from trueline.checks.solvers import SOLVER_LAWS, check_solver
-
-__all__ = [
-    "check_loss",
-    "check_penalty",
-    "check_design",
-    "check_solver",
-    "check_estimator",
-    "LOSS_LAWS",
-    "PENALTY_LAWS",
-    "DESIGN_LAWS",
-    "SOLVER_LAWS",
-    "ESTIMATOR_LAWS",
-    "Law",
-    "LawBook",
-    "KnownProblem",
-    "known_problems",
-]
+from trueline.checks.book import Law as Law
+from trueline.checks.book import LawBook as LawBook
+from trueline.checks.designs import DESIGN_LAWS as DESIGN_LAWS
+from trueline.checks.designs import check_design as check_design
+from trueline.checks.estimators import ESTIMATOR_LAWS as ESTIMATOR_LAWS
+from trueline.checks.estimators import check_estimator as check_estimator
+from trueline.checks.losses import LOSS_LAWS as LOSS_LAWS
+from trueline.checks.losses import check_loss as check_loss
+from trueline.checks.penalties import PENALTY_LAWS as PENALTY_LAWS
+from trueline.checks.penalties import check_penalty as check_penalty
+from trueline.checks.planted import KnownProblem as KnownProblem
+from trueline.checks.problems import known_problems as known_problems
+from trueline.checks.solvers import SOLVER_LAWS as SOLVER_LAWS
+from trueline.checks.solvers import check_solver as check_solver

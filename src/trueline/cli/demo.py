@@ -18,7 +18,9 @@ from trueline.cli.model_text import (
     show_model_coefficients,
     show_verdict,
 )
-from trueline.errors import MissingExtraError
+from trueline.errors import MissingExtraError, require
+from trueline.plots import CoefficientDisplay, FitDisplay
+from trueline.plots.style import new_axes
 
 Array = NDArray[np.float64]
 
@@ -113,13 +115,14 @@ def _forge(out: Console, model: Any, X: Array, y: Array) -> None:
 
 
 def _draw(out: Console, model: Any, X: Array, y: Array, path: Path) -> None:
-    from trueline.cli.show import save_picture
-
     show.heading(out, "6. Picture")
-    predicted = _predict(model, X)
     try:
-        saved = save_picture(path, NAMES, model.coef_, y, predicted, TARGET)
-        show.note(out, f"saved: {saved}", "")
+        require("matplotlib", "plot")
+        left, right = new_axes(1, 2, size=(11, 4.6))
+        CoefficientDisplay(NAMES, model.coef_).plot(left)
+        FitDisplay(y, _predict(model, X)).plot(right)
+        left.figure.savefig(path, dpi=150)
+        show.note(out, f"saved: {path}", "")
     except MissingExtraError as error:
-        show.show_scatter(out, predicted, y, TARGET)
+        show.show_scatter(out, _predict(model, X), y, TARGET)
         show.note(out, f"As an image: {error}")

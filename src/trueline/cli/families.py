@@ -21,11 +21,11 @@ class Family:
     ----------
     name : str
         For ``--model``.
-    task : {"regression", "classification"}
     estimator : str
         Name of the class in :mod:`trueline`; imported only when it is used.
     title : str
         One line for the help.
+    task : {"regression", "classification"}, default="regression"
     options : tuple of str
         Parameters of the estimator that the command line may set, such as ``alpha``.
     defaults : mapping
@@ -41,9 +41,9 @@ class Family:
     """
 
     name: str
-    task: str
     estimator: str
     title: str
+    task: str = "regression"
     options: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     takes_factors: bool = False
@@ -122,23 +122,15 @@ _GRID = {"alphas": 120, "eps": 1e-6}
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        Family(
-            "linear",
-            "regression",
-            "LinearRegression",
-            "least squares, no penalty",
-            suits=_plenty_of_rows,
-        ),
+        Family("linear", "LinearRegression", "least squares, no penalty", suits=_plenty_of_rows),
         Family(
             "ridge",
-            "regression",
             "Ridge",
             "least squares with a squared penalty of strength --alpha",
             options=("alpha",),
         ),
         Family(
             "ridge-cv",
-            "regression",
             "RidgeCV",
             "ridge whose strength is chosen by leave-one-out",
             defaults={"alphas": _STRENGTHS},
@@ -146,14 +138,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "lasso",
-            "regression",
             "Lasso",
             "least squares with an absolute penalty of strength --alpha",
             options=("alpha",),
         ),
         Family(
             "lasso-cv",
-            "regression",
             "LassoCV",
             "lasso whose strength is chosen by five folds",
             options=("rule",),
@@ -161,14 +151,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "elastic-net",
-            "regression",
             "ElasticNet",
             "a mixture of lasso (--l1-ratio 1) and ridge (--l1-ratio 0) of strength --alpha",
             options=("alpha", "l1_ratio"),
         ),
         Family(
             "elastic-net-cv",
-            "regression",
             "ElasticNetCV",
             "elastic net whose strength is chosen by five folds",
             options=("l1_ratio", "rule"),
@@ -176,14 +164,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "best-subset",
-            "regression",
             "BestSubset",
             "least squares on the best columns of all choices, proven",
             options=("k", "criterion"),
         ),
         Family(
             "stepwise",
-            "regression",
             "StepwiseRegression",
             "least squares on columns chosen step by step",
             options=("criterion",),
@@ -191,14 +177,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "least-absolute-deviations",
-            "regression",
             "LeastAbsoluteDeviations",
             "the conditional median: outliers count no more than their sign",
             options=("alpha", "l1_ratio"),
         ),
         Family(
             "quantile",
-            "regression",
             "QuantileRegressor",
             "the conditional quantile --quantile (0.5 is the median)",
             options=("quantile", "alpha", "l1_ratio"),
@@ -206,40 +190,22 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "huber",
-            "regression",
             "HuberRegressor",
             "squared errors near the fit, absolute errors far from it",
             options=("alpha",),
         ),
-        Family(
-            "chebyshev",
-            "regression",
-            "ChebyshevRegressor",
-            "the smallest largest error",
-        ),
+        Family("chebyshev", "ChebyshevRegressor", "the smallest largest error"),
         Family(
             "bayesian",
-            "regression",
             "BayesianLinearRegression",
             "the posterior mean under a vague prior, noise estimated along",
             # Columns are in the units of the table: hardly any shrinking for most of them.
             defaults={"prior_precision": 1e-3},
         ),
-        Family(
-            "bayesian-ridge",
-            "regression",
-            "BayesianRidge",
-            "ridge whose strength is the most probable one",
-        ),
-        Family(
-            "relevance",
-            "regression",
-            "ARDRegression",
-            "one strength per column, the most probable ones",
-        ),
+        Family("bayesian-ridge", "BayesianRidge", "ridge whose strength is the most probable one"),
+        Family("relevance", "ARDRegression", "one strength per column, the most probable ones"),
         Family(
             "linear-svr",
-            "regression",
             "LinearSVR",
             "support vector regression with C = 100 and an intercept that is nearly free",
             # Columns and target are in the units of the table, the target rarely around zero.
@@ -247,7 +213,6 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "svr",
-            "regression",
             "SVR",
             "support vector regression with a Gaussian kernel on standardised columns, C = 1000",
             # The target is in the units of the table.
@@ -256,7 +221,6 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "gaussian-process",
-            "regression",
             "GaussianProcessRegressor",
             "a smooth function of standardised columns, with noise; for up to 10,000 rows or so",
             defaults={"normalize_y": True},
@@ -264,32 +228,32 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "logistic",
-            "classification",
             "LogisticRegression",
             "logistic or softmax regression with a squared penalty of strength 1",
+            task="classification",
             options=("l1_ratio",),
             suits=_classes,
         ),
         Family(
             "svc",
-            "classification",
             "SVC",
             "support vectors with a Gaussian kernel on standardised columns, C = 1",
+            task="classification",
             is_kernel=True,
         ),
         Family(
             "perceptron",
-            "classification",
             "Perceptron",
             "a perceptron that keeps the weights with the fewest errors on its way (pocket)",
+            task="classification",
             # Rows of tables are rarely separable: passes would not end by themselves.
             defaults={"variant": "pocket", "max_iter": 100},
         ),
         Family(
             "zero-one",
-            "classification",
             "ZeroOneHalfspace",
             "the hyperplane with the fewest errors, proven; what is known after 60 s otherwise",
+            task="classification",
             defaults={"time_limit": 60.0},
         ),
     )

@@ -18,32 +18,14 @@ module                 holds
 In: a model or none, data and folds. Out: scores of every fold, and what they allow to say.
 """
 
-from trueline.evaluation.comparison import compare
-from trueline.evaluation.complexity import (
-    ComplexityCurve,
-    LearningCurve,
-    complexity_curve,
-    learning_curve,
-)
-from trueline.evaluation.cross_validation import (
-    CrossValidation,
-    NestedCrossValidation,
-    cross_validate,
-    nested_cross_validate,
-)
-from trueline.evaluation.leakage import LeakageWarning
-from trueline.evaluation.report import Comparison
-
-__all__ = [
-    "Comparison",
-    "ComplexityCurve",
-    "CrossValidation",
-    "LeakageWarning",
-    "LearningCurve",
-    "NestedCrossValidation",
-    "compare",
-    "complexity_curve",
-    "cross_validate",
-    "learning_curve",
-    "nested_cross_validate",
-]
+from trueline.evaluation.comparison import compare as compare
+from trueline.evaluation.complexity import ComplexityCurve as ComplexityCurve
+from trueline.evaluation.complexity import LearningCurve as LearningCurve
+from trueline.evaluation.complexity import complexity_curve as complexity_curve
+from trueline.evaluation.complexity import learning_curve as learning_curve
+from trueline.evaluation.cross_validation import CrossValidation as CrossValidation
+from trueline.evaluation.cross_validation import NestedCrossValidation as NestedCrossValidation
+from trueline.evaluation.cross_validation import cross_validate as cross_validate
+from trueline.evaluation.cross_validation import nested_cross_validate as nested_cross_validate
+from trueline.evaluation.leakage import LeakageWarning as LeakageWarning
+from trueline.evaluation.report import Comparison as Comparison

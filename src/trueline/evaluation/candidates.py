@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,33 +34,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from trueline.estimators.bayesian.evidence import ARDRegression, BayesianRidge
-from trueline.estimators.classification.logistic import LogisticRegression
-from trueline.estimators.classification.ridge_classifier import (
-    LeastSquaresClassifier,
-    RidgeClassifier,
-)
-from trueline.estimators.classification.zero_one import ZeroOneHalfspace
-from trueline.estimators.column_selection.best_subset import BestSubset
-from trueline.estimators.column_selection.stepwise import StepwiseRegression
-from trueline.estimators.kernel.gaussian_process import GaussianProcessRegressor
-from trueline.estimators.kernel.kernel_ridge import KernelRidge
-from trueline.estimators.online.kernel_perceptron import KernelPerceptron
-from trueline.estimators.online.logistic import OnlineLogisticRegression
-from trueline.estimators.online.passive_aggressive import PassiveAggressiveClassifier
-from trueline.estimators.online.perceptron import Perceptron
-from trueline.estimators.regression.glm import GammaRegressor, PoissonRegressor
-from trueline.estimators.regression.linear_regression import LinearRegression
-from trueline.estimators.regression.polynomial import PolynomialRegression
-from trueline.estimators.regression.ridge import Ridge
-from trueline.estimators.robust.chebyshev import ChebyshevRegressor
-from trueline.estimators.robust.huber import HuberRegressor
-from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
+import trueline
 from trueline.estimators.shared.validation import no_number
-from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
-from trueline.estimators.svm.linear import LinearSVC, LinearSVR
-from trueline.estimators.svm.svc import SVC
-from trueline.estimators.svm.svr import SVR
 from trueline.evaluation.grid_fits import Setting
 from trueline.evaluation.task import Task
 
@@ -244,56 +218,61 @@ def _is_tall(task: Task) -> bool:
     return bool(n > d and not sp.issparse(task.matrix))
 
 
+def _ours(name: str, **parameters: Any) -> Callable[[], Any]:
+    """Makes one of the models of this package, which is imported when it is asked for."""
+    return lambda: getattr(trueline, name)(**parameters)
+
+
 _REGRESSION: dict[str, _Known] = {
     "mean": _Known(DummyRegressor),
     "least squares": _Known(
-        LinearRegression, suits=lambda t: t.matrix.shape[0] > t.matrix.shape[1]
+        _ours("LinearRegression"), suits=lambda t: t.matrix.shape[0] > t.matrix.shape[1]
     ),
-    "ridge": _Known(Ridge, squared_alphas),
-    "lasso": _Known(Lasso, absolute_alphas),
-    "elastic net": _Known(lambda: ElasticNet(l1_ratio=0.5), absolute_alphas),
-    "bayesian ridge": _Known(BayesianRidge, suits=lambda t: not sp.issparse(t.matrix)),
-    "huber": _Known(HuberRegressor, suits=_is_tall),
-    "least absolute deviations": _Known(LeastAbsoluteDeviations, suits=_is_tall),
+    "ridge": _Known(_ours("Ridge"), squared_alphas),
+    "lasso": _Known(_ours("Lasso"), absolute_alphas),
+    "elastic net": _Known(_ours("ElasticNet", l1_ratio=0.5), absolute_alphas),
+    "bayesian ridge": _Known(_ours("BayesianRidge"), suits=lambda t: not sp.issparse(t.matrix)),
+    "huber": _Known(_ours("HuberRegressor"), suits=_is_tall),
+    "least absolute deviations": _Known(_ours("LeastAbsoluteDeviations"), suits=_is_tall),
 }
 # Those that are compared if they are named.
 _NAMED_AMOUNTS: dict[str, Callable[[], Any]] = {
-    "ard": ARDRegression,
-    "maximum error": ChebyshevRegressor,
-    "best subset": BestSubset,
-    "stepwise": StepwiseRegression,
-    "polynomial": PolynomialRegression,
-    "poisson": PoissonRegressor,
-    "gamma": GammaRegressor,
-    "linear SVR": LinearSVR,
-    "SVR": SVR,
-    "kernel ridge": partial(KernelRidge, kernel="rbf"),
-    "gaussian process": partial(GaussianProcessRegressor, normalize_y=True),
+    "ard": _ours("ARDRegression"),
+    "maximum error": _ours("ChebyshevRegressor"),
+    "best subset": _ours("BestSubset"),
+    "stepwise": _ours("StepwiseRegression"),
+    "polynomial": _ours("PolynomialRegression"),
+    "poisson": _ours("PoissonRegressor"),
+    "gamma": _ours("GammaRegressor"),
+    "linear SVR": _ours("LinearSVR"),
+    "SVR": _ours("SVR"),
+    "kernel ridge": _ours("KernelRidge", kernel="rbf"),
+    "gaussian process": _ours("GaussianProcessRegressor", normalize_y=True),
 }
 _REGRESSION |= {name: _Known(one, is_usual=False) for name, one in _NAMED_AMOUNTS.items()}
 _CLASSIFICATION: dict[str, _Known] = {
     "majority": _Known(DummyClassifier),
-    "ridge classifier": _Known(RidgeClassifier, squared_alphas),
-    "logistic, L2": _Known(LogisticRegression, squared_costs),
-    "logistic, L1": _Known(lambda: LogisticRegression(l1_ratio=1.0), absolute_costs),
-    "linear SVM": _Known(LinearSVC, squared_costs),
+    "ridge classifier": _Known(_ours("RidgeClassifier"), squared_alphas),
+    "logistic, L2": _Known(_ours("LogisticRegression"), squared_costs),
+    "logistic, L1": _Known(_ours("LogisticRegression", l1_ratio=1.0), absolute_costs),
+    "linear SVM": _Known(_ours("LinearSVC"), squared_costs),
 }
 _NAMED_CLASSES: dict[str, Callable[[], Any]] = {
-    "least squares": LeastSquaresClassifier,
-    "hinge SVM": partial(LinearSVC, loss="hinge"),
-    "SVM": SVC,
-    "0-1 halfspace": ZeroOneHalfspace,
-    "perceptron": Perceptron,
-    "textbook perceptron": partial(Perceptron, variant="textbook"),
-    "cyclic perceptron": partial(Perceptron, variant="cyclic"),
-    "batch perceptron": partial(Perceptron, variant="batch"),
-    "averaged perceptron": partial(Perceptron, variant="averaged"),
-    "voted perceptron": partial(Perceptron, variant="voted"),
-    "pocket": partial(Perceptron, variant="pocket"),
-    "margin perceptron": partial(Perceptron, variant="cyclic", margin=1.0),
-    "kernel perceptron": KernelPerceptron,
-    "passive-aggressive": PassiveAggressiveClassifier,
-    "online logistic": OnlineLogisticRegression,
+    "least squares": _ours("LeastSquaresClassifier"),
+    "hinge SVM": _ours("LinearSVC", loss="hinge"),
+    "SVM": _ours("SVC"),
+    "0-1 halfspace": _ours("ZeroOneHalfspace"),
+    "perceptron": _ours("Perceptron"),
+    "textbook perceptron": _ours("Perceptron", variant="textbook"),
+    "cyclic perceptron": _ours("Perceptron", variant="cyclic"),
+    "batch perceptron": _ours("Perceptron", variant="batch"),
+    "averaged perceptron": _ours("Perceptron", variant="averaged"),
+    "voted perceptron": _ours("Perceptron", variant="voted"),
+    "pocket": _ours("Perceptron", variant="pocket"),
+    "margin perceptron": _ours("Perceptron", variant="cyclic", margin=1.0),
+    "kernel perceptron": _ours("KernelPerceptron"),
+    "passive-aggressive": _ours("PassiveAggressiveClassifier"),
+    "online logistic": _ours("OnlineLogisticRegression"),
 }
 _CLASSIFICATION |= {name: _Known(make, is_usual=False) for name, make in _NAMED_CLASSES.items()}
 

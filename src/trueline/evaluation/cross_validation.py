@@ -166,9 +166,7 @@ def cross_validate(
     if shortcuts != "none" and not asks_for_fits and is_leave_one_out(task.splits, task.n_samples):
         found = leave_one_out_route(model, task, scorers, shortcuts == "auto")
         if found is not None:
-            return CrossValidation(
-                found.results, found.route, found.is_exact, found.measured_error, leaking
-            )
+            return CrossValidation(**vars(found), leaking=leaking)
     way = Refits(model, [{}]) if shortcuts == "none" else None
     grid = evaluate_grid(
         model,

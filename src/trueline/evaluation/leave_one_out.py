@@ -24,15 +24,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 
+from trueline.estimators.classification.ridge_classifier import AsLabels
+from trueline.estimators.regression.ridge_cv import AsNumbers
+from trueline.estimators.shared.classifier import SignedTargets
 from trueline.evaluation.task import Scorers, Task
 from trueline.moments import Moments
 from trueline.selection.cross_validation import fast_metric
@@ -236,11 +239,11 @@ def _results(
             (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
         )
         truth: Any = task.labels[1][rows]
-        standin = _LogisticRows if fitted is not None else _ClassRows
-        standin = standin(scores, task.labels[0], codes)
+        targets = SignedTargets(task.labels[0], scores, truth, False)
+        standin = (_LogisticRows if fitted is not None else AsLabels)(targets)
     else:
         codes, truth = scores[:, 0], task.y[rows].astype(float)
-        standin = _NumberRows(codes)
+        standin = AsNumbers(truth)
     results: dict[str, Any] = {}
     for name, scorer in scorers.items():
         metric = fast_metric(scorer, task.is_classifier)
@@ -248,7 +251,7 @@ def _results(
             # A row is a column of predictions with one row of its own.
             values = [metric(truth[[i]], codes[[i]][:, None], None)[0] for i in range(len(rows))]
         else:
-            values = [scorer(standin, np.array([[i]]), task.y[[row]]) for i, row in enumerate(rows)]
+            values = [scorer(standin, scores[[i]], task.y[[row]]) for i, row in enumerate(rows)]
         results[f"test_{name}"] = np.array(values, dtype=float)
     count = len(rows)
     times = {"fit_time": np.full(count, (now - start) / count)}
@@ -256,38 +259,9 @@ def _results(
     return times | results
 
 
-class _Rows(BaseEstimator):
-    """Known answers in place of a model: X holds row numbers."""
+class _LogisticRows(AsLabels):
+    """The same with the probabilities of two classes."""
 
-    def fit(self, X: Any, y: Any) -> Self:
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class _NumberRows(RegressorMixin, _Rows):
-    def __init__(self, values: Array) -> None:
-        self.values = values
-
-    def predict(self, X: Any) -> Array:
-        return self.values[np.asarray(X)[:, 0]]
-
-
-class _ClassRows(ClassifierMixin, _Rows):
-    def __init__(self, scores: Array, classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
-        self.scores, self.classes, self.codes = scores, classes, codes
-        self.classes_ = classes
-
-    def decision_function(self, X: Any) -> Array:
-        scores = self.scores[np.asarray(X)[:, 0]]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return self.classes_[self.codes[np.asarray(X)[:, 0]]]
-
-
-class _LogisticRows(_ClassRows):
     def predict_proba(self, X: Any) -> Array:
         z = self.decision_function(X)
         return np.stack([expit(-z), expit(z)], axis=1)

@@ -34,6 +34,13 @@ Array = NDArray[np.float64]
 _EXACT = 1e-12
 
 
+# What a table has of each entry as it is.
+_NUMBERS = (
+    *("score", "standard_error", "train_score", "difference", "difference_error", "p_value"),
+    *("p_adjusted", "fit_seconds", "search_seconds", "nonzeros", "coefficients", "gap"),
+)
+
+
 @dataclass(repr=False)
 class Entry(Readable):
     """One model of a comparison.
@@ -156,18 +163,7 @@ class Comparison(Readable):
         return [
             {
                 "model": entry.name,
-                "score": entry.score,
-                "standard_error": entry.standard_error,
-                "train_score": entry.train_score,
-                "difference": entry.difference,
-                "difference_error": entry.difference_error,
-                "p_value": entry.p_value,
-                "p_adjusted": entry.p_adjusted,
-                "fit_seconds": entry.fit_seconds,
-                "search_seconds": entry.search_seconds,
-                "nonzeros": entry.nonzeros,
-                "coefficients": entry.coefficients,
-                "gap": entry.gap,
+                **{name: getattr(entry, name) for name in _NUMBERS},
                 "settings": setting_text(entry.setting),
                 "edge": entry.edge,
                 "route": entry.route,

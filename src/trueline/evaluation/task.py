@@ -20,7 +20,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, indexable
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import _num_samples
 
 from trueline.design import as_design
 from trueline.estimators.shared.classifier import class_signs
@@ -81,12 +81,6 @@ def takes_weights(scorer: Any) -> bool:
     """Whether a scorer can weigh the rows."""
     accepts = getattr(scorer, "_accept_sample_weight", None)
     return bool(accepts()) if accepts is not None else False
-
-
-def can_weigh(model: Any) -> bool:
-    """Whether the model can be fitted to weighted rows."""
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    return has_fit_parameter(last, "sample_weight")
 
 
 Index = NDArray[np.intp]
@@ -348,11 +342,6 @@ class FoldRows:
     def weights(self, which: str) -> Array | None:
         task = self.task
         return None if task.weights is None else task.weights[getattr(self.split, which)]
-
-    def forget(self) -> None:
-        """Free what was kept of this fold."""
-        for key in [key for key in self.task._kept if key[0] == "rows" and key[1] == self.number]:
-            del self.task._kept[key]
 
 
 def make_task(

@@ -136,6 +136,14 @@ class Stage:
         return str(chain.outputs)
 
 
+def said_in_turn(chain: Any, stages: list[Stage], X: Any) -> NDArray[np.float64]:
+    """What stages say about rows, each with what those before it have said."""
+    outputs = np.zeros((_num_samples(X), 0))
+    for stage in stages:
+        outputs = np.hstack([outputs, stage.says(chain, X, outputs)])
+    return outputs
+
+
 class Learner:
     """All M(k, S) of one fit, each learned when it is first asked for."""
 
@@ -192,9 +200,7 @@ class Learner:
     def _say(self, j: int, outside: Outside, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """M(j, S) about rows of folds in S: its earlier stages have left the same folds out."""
         X = _safe_indexing(self.X, rows)
-        outputs = np.zeros((len(rows), 0))
-        for i in range(j):
-            outputs = np.hstack([outputs, self.stage(i, outside).says(self.chain, X, outputs)])
+        outputs = said_in_turn(self.chain, [self.stage(i, outside) for i in range(j)], X)
         return self.stage(j, outside).says(self.chain, X, outputs)
 
     def _inside(self, outside: Outside) -> NDArray[np.intp]:
@@ -321,7 +327,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         check_labels(y, type(self).__name__)
-        X = self._checked_rows(X, y)
+        if _num_samples(X) != len(y):
+            raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
+        X = self._rows(X, reset=True)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -392,7 +400,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         outputs : array of shape (n, m)
         """
         check_is_fitted(self)
-        return self._outputs_before(len(self.stages_) - 1, self._new_rows(X))
+        return self._outputs_before(len(self.stages_) - 1, self._rows(X))
 
     def stage_predictions(self, X: Any) -> dict[str, NDArray[Any]]:
         """What every stage predicts, by its name: tags, say, and the classes in the end.
@@ -405,7 +413,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         -------
         labels : dict from names of stages to arrays of shape (n,)
         """
-        outputs, X = self.stage_outputs(X), self._new_rows(X)
+        outputs, X = self.stage_outputs(X), self._rows(X)
         known, labels = 0, {}
         for stage in self.stages_:
             labels[stage.name] = stage.classifier.predict(stage.sees(self, X, outputs[:, :known]))
@@ -476,7 +484,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None
     ) -> Verification:
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
-        y, X = column_or_1d(y), self._new_rows(X)
+        y, X = column_or_1d(y), self._rows(X)
         if not _num_samples(X) == len(y) == len(self.out_of_fold_):
             raise ValueError(
                 f"The chain was fitted to {len(self.out_of_fold_)} rows; X has {_num_samples(X)} "
@@ -559,25 +567,12 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
                 raise ValueError(f"Stage {name!r}, {type(last).__name__}, takes no sample weights.")
         return row_weights(sample_weight, np.empty((n, 1)))
 
-    def _checked_rows(self, X: Any, y: NDArray[Any]) -> Any:
+    def _rows(self, X: Any, reset: bool = False) -> Any:
         """Numeric arrays are checked here; tables and texts by the first steps of the stages."""
-        if _num_samples(X) != len(y):
-            raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
-        if self._reads_numbers():
-            return validate_data(
-                self, X, reset=True, accept_sparse="csr", dtype=[np.float64, np.float32]
-            )
-        return X
-
-    def _new_rows(self, X: Any) -> Any:
-        if self._reads_numbers():
-            return validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-            )
-        return X
-
-    def _reads_numbers(self) -> bool:
-        return not any(isinstance(c, Pipeline) for _, c in self.classifiers or [])
+        if any(isinstance(c, Pipeline) for _, c in self.classifiers or []):
+            return X
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtypes)
 
     def _folds(self, X: Any, y: NDArray[Any], groups: Any) -> NDArray[np.intp]:
         """The fold of each row."""
@@ -609,14 +604,11 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     def _outputs_before(self, k: int, X: Any) -> NDArray[np.float64]:
         """The outputs of stages before k for new rows."""
-        outputs = np.zeros((_num_samples(X), 0))
-        for stage in self.stages_[:k]:
-            outputs = np.hstack([outputs, stage.says(self, X, outputs)])
-        return outputs
+        return said_in_turn(self, self.stages_[:k], X)
 
     def _last(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
-        X = self._new_rows(X)
+        X = self._rows(X)
         stage = self.stages_[-1]
         seen = stage.sees(self, X, self._outputs_before(len(self.stages_) - 1, X))
         return getattr(stage.classifier, method)(seen)

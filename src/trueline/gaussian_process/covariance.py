@@ -23,13 +23,14 @@ The second set of rows is passed transposed, so that the inner loops run along m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gaussian_process.structure import CONSTANT, NOISE, Structure, Term
+from trueline.gaussian_process.structure import CONSTANT, NOISE, Structure, Term, parsed
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
@@ -343,6 +344,35 @@ def covariance(structure: Structure, theta: Array, X: Array, noise: Array, out: 
     out.flat[:: len(out) + 1] += noise + _constants(structure, theta, NOISE)
 
 
+# A formula that disagrees with the kernel on this many rows is not that of the kernel.
+_LOOK = 4
+
+
+def recognise(kernel: Any, X: Array) -> Structure | None:
+    """The structure of a kernel, or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
+    >>> from trueline.gaussian_process.covariance import recognise
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> [term.family for term in recognise(2.0 * RBF([1.0, 2.0]) + WhiteKernel(), X).terms]
+    [0, -2]
+    >>> recognise(DotProduct() + WhiteKernel(), X) is None
+    True
+    """
+    structure = parsed(kernel)
+    if structure is None:
+        return None
+    look = np.ascontiguousarray(X[:_LOOK], dtype=np.float64)
+    expected = kernel(look)  # also says what is wrong with a kernel that does not fit the columns
+    K = np.zeros_like(expected)
+    covariance(structure, kernel.theta, look, np.zeros(len(look)), K)
+    is_same = np.allclose(np.tril(K), np.tril(expected), rtol=1e-9, atol=1e-290)
+    return structure if is_same else None
+
+
 def cross_covariance(structure: Structure, theta: Array, A: Array, B: Array) -> Array:
     """K(A, B): noise is not shared between different sets of rows."""
     out = np.empty((len(A), len(B)))
@@ -386,75 +416,45 @@ def gradients(
     sums = np.zeros(p)
     products = np.zeros((p if vector is not None else 0, n))
     given = np.zeros(0) if vector is None else vector
+
+    def add(places: Any, amplitude: float, total: Any, product: Any) -> None:
+        sums[places] += amplitude * total
+        if vector is not None:
+            products[places] += amplitude * product
+
     for term in structure.terms:
         amplitude = term.amplitude(theta)
         if term.family == NOISE:
             if triangle:
-                sums[term.factors] += amplitude * float(np.einsum("ii->", weight))
-                if vector is not None:
-                    products[term.factors] += amplitude * given
+                add(term.factors, amplitude, float(np.einsum("ii->", weight)), given)
             continue
         if term.family == CONSTANT:
             whole = float(weight.sum()) if not triangle else _sum_below(weight)
-            sums[term.factors] += amplitude * whole
-            if vector is not None:
-                products[term.factors] += amplitude * given.sum()
+            add(term.factors, amplitude, whole, given.sum())
             continue
         by_column = len(term.length_places) > 1
         rows = _scaled(A, term, theta)
         columns = np.ascontiguousarray(_scaled(A if B is None else B, term, theta).T)
-        parts = 2 + (len(columns) if by_column else 1)
-        work = _contraction(rows, columns, term, theta, by_column, weight, given, triangle, parts)
+        kind = (term.family, term.exponent(theta), by_column)
+        fixed = (rows, columns, *kind, weight, given, triangle)
+        work = partial(_contracted, fixed, 2 + (len(columns) if by_column else 1))
         results = run_strands(work, _strands(n, m, triangle))
         total = np.sum([result[0] for result in results], axis=0)
-        sums[term.factors] += amplitude * total[0]
+        product = np.sum([result[1] for result in results], axis=0)
+        add(term.factors, amplitude, total[0], product[:1])
         if term.shape_place >= 0:
-            sums[term.shape_place] += amplitude * total[1]
+            add(term.shape_place, amplitude, total[1], product[1:2].sum(axis=0))
         if len(term.length_places):
-            sums[term.length_places] += amplitude * total[2:]
-        if vector is not None:
-            product = np.sum([result[1] for result in results], axis=0)
-            products[term.factors] += amplitude * product[0]
-            if term.shape_place >= 0:
-                products[term.shape_place] += amplitude * product[1]
-            if len(term.length_places):
-                products[term.length_places] += amplitude * product[2:]
+            add(term.length_places, amplitude, total[2:], product[2:])
     return sums, products
 
 
-def _contraction(
-    rows: Array,
-    columns: Array,
-    term: Term,
-    theta: Array,
-    by_column: bool,
-    weight: Array,
-    vector: Array,
-    triangle: bool,
-    parts: int,
-) -> Callable[[tuple[int, int]], tuple[Array, Array]]:
-    shape = term.exponent(theta)
-
-    def work(bounds: tuple[int, int]) -> tuple[Array, Array]:
-        total = np.zeros(parts)
-        product = np.zeros((parts if len(vector) else 0, len(rows)))
-        contract(
-            rows,
-            columns,
-            term.family,
-            shape,
-            by_column,
-            weight,
-            vector,
-            triangle,
-            bounds[0],
-            bounds[1],
-            total,
-            product,
-        )
-        return total, product
-
-    return work
+def _contracted(fixed: Any, parts: int, bounds: tuple[int, int]) -> tuple[Array, Array]:
+    """The sums and products of :func:`contract` for some rows."""
+    rows, vector = fixed[0], fixed[6]
+    total, product = np.zeros(parts), np.zeros((parts if len(vector) else 0, len(rows)))
+    contract(*fixed, *bounds, total, product)  # type: ignore[call-arg]
+    return total, product
 
 
 def _sum_below(weight: Array) -> float:

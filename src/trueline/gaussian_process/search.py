@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def climb(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # steps must be finite to count
-def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | None = None) -> Found:
+def walk(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
     """Newton's steps with the average information, kept within the bounds.
 
     Parameters
@@ -125,14 +125,11 @@ def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | Non
     theta : array of shape (p,)
         Close to a maximum.
     bounds : array of shape (p, 2)
-    value : float, optional
-        The likelihood there, if it was evaluated last.
     """
     low, high = bounds[:, 0], bounds[:, 1]
     theta = np.clip(theta, low, high)
     before = likelihood.evaluations
-    if value is None:
-        value = likelihood.value(theta)
+    value = likelihood.value(theta)
     damping, settled = 0.0, False
     pairs: list[tuple[Array, Array]] = []
     gone, last = theta, np.empty(0)
@@ -200,9 +197,7 @@ def _newton(
     return np.clip(step, -_LONGEST, _LONGEST), 0.5 * float((along**2 / curvature).sum())
 
 
-def maximise(
-    likelihood: Likelihood, starts: list[Array], bounds: Array, seed: int = 0
-) -> tuple[Found, list[Found]]:
+def maximise(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Found:
     """The best maximum that is reached from any of the starts.
 
     Parameters
@@ -210,30 +205,24 @@ def maximise(
     likelihood : Likelihood
     starts : list of arrays of shape (p,)
     bounds : array of shape (p, 2)
-    seed : int
-        Of the order in which rows are drawn.
 
     Returns
     -------
     best : Found
-    all : list of Found
-        One for each search that was finished on all rows.
     """
     n, k = likelihood.Y.shape
     if n < MANY or k != 1:
-        ends = [climb(likelihood, start, bounds) for start in starts]
-        best = max(ends, key=lambda found: found.value)
+        best = _best_climb(likelihood, starts, bounds)
         if k == 1 and not best.settled and math.isfinite(best.value):
             again = walk(likelihood, best.theta, bounds)
             count = best.evaluations + again.evaluations
             if again.value >= best.value:
                 best = Found(again.theta, again.value, count, again.settled)
-        return best, ends
-    generator = np.random.default_rng(seed)
+        return best
+    generator = np.random.default_rng(0)
     promising, notes = _first_stage(likelihood, starts, bounds, generator)
     if not promising:
-        ends = [climb(likelihood, start, bounds) for start in starts]
-        return max(ends, key=lambda found: found.value), ends
+        return _best_climb(likelihood, starts, bounds)
     size = _few(n) * _GROWTH
     order = generator.permutation(n)
     while size < n:
@@ -245,13 +234,16 @@ def maximise(
     before = likelihood.evaluations
     candidate = _best(likelihood, promising)
     if _is_convincing(likelihood, candidate, starts[0], bounds, generator):
-        ends = [_finish(likelihood, candidate, bounds)]
+        best = _finish(likelihood, candidate, bounds)
     else:
         notes += ("all rows from the start, for few of them may have missed something",)
-        ends = [climb(likelihood, start, bounds) for start in starts]
-    best = max(ends, key=lambda found: found.value)
-    count = likelihood.evaluations - before
-    return Found(best.theta, best.value, count, best.settled, notes), ends
+        best = _best_climb(likelihood, starts, bounds)
+    return replace(best, evaluations=likelihood.evaluations - before, notes=notes)
+
+
+def _best_climb(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Found:
+    ends = [climb(likelihood, start, bounds) for start in starts]
+    return max(ends, key=lambda found: found.value)
 
 
 def _is_convincing(

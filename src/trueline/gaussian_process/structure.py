@@ -27,8 +27,6 @@ KERNELS: tuple[type, ...] = (
 #: Names of kinds of terms beside the families of :mod:`trueline.gaussian_process.covariance`.
 CONSTANT, NOISE = -1, -2
 _MATERN = {0.5: 1, 1.5: 2, 2.5: 3, np.inf: 0}
-# A formula that disagrees with the kernel on this many rows is not that of the kernel.
-_LOOK = 4
 
 
 @dataclass(frozen=True)
@@ -87,36 +85,15 @@ class _Leaf:
     places: dict[str, Indices]
 
 
-def recognise(kernel: Any, X: Array) -> Structure | None:
-    """The structure of a kernel, or None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
-    >>> from trueline.gaussian_process.structure import recognise
-    >>> X = np.arange(6.0).reshape(3, 2)
-    >>> [term.family for term in recognise(2.0 * RBF([1.0, 2.0]) + WhiteKernel(), X).terms]
-    [0, -2]
-    >>> recognise(DotProduct() + WhiteKernel(), X) is None
-    True
-    """
+def parsed(kernel: Any) -> Structure | None:
+    """The structure of a kernel by its classes, or None."""
     counter = [0]
     products = _summands(kernel, counter)
     if products is None or counter[0] != kernel.n_dims:
         return None
-    terms = []
-    for leaves in products:
-        term = _term(leaves)
-        if term is None:
-            return None
-        terms.append(term)
-    structure = Structure(tuple(terms), counter[0])
-    look = np.ascontiguousarray(X[:_LOOK], dtype=np.float64)
-    expected = kernel(look)  # also says what is wrong with a kernel that does not fit the columns
-    if not np.allclose(_plain(structure, kernel.theta, look), expected, rtol=1e-9, atol=1e-290):
-        return None
-    return structure
+    terms = [_term(leaves) for leaves in products]
+    known = tuple(term for term in terms if term is not None)
+    return Structure(known, counter[0]) if len(known) == len(terms) else None
 
 
 def _summands(kernel: Any, counter: list[int]) -> list[list[_Leaf]] | None:
@@ -182,29 +159,3 @@ def _term(leaves: list[_Leaf]) -> Term | None:
             return None
         family = _MATERN[float(kernel.nu)]
     return Term(family, fixed, places, lengths, where)
-
-
-def _plain(structure: Structure, theta: Array, X: Array) -> Array:
-    """The covariance of few rows, by the formulas written once more without loops."""
-    K = np.zeros((len(X), len(X)))
-    for term in structure.terms:
-        amplitude = term.amplitude(theta)
-        if term.family == CONSTANT:
-            K += amplitude
-            continue
-        if term.family == NOISE:
-            K += amplitude * np.eye(len(X))
-            continue
-        rows = X / term.length_scales(theta)
-        s = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
-        v = np.sqrt(s) * {1: 1.0, 2: np.sqrt(3.0), 3: np.sqrt(5.0)}.get(term.family, 0.0)
-        p = term.exponent(theta)
-        forms = (
-            np.exp(-0.5 * s),
-            np.exp(-v),
-            (1 + v) * np.exp(-v),
-            (1 + v + v * v / 3) * np.exp(-v),
-            (1 + s / (2 * p)) ** -p,
-        )
-        K += amplitude * forms[term.family]
-    return K

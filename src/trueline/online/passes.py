@@ -33,9 +33,7 @@ from trueline.design.stacked import StackedDesign
 from trueline.numerics.jit import kernel
 from trueline.online.adaptive import adaptive_pass
 from trueline.online.pass_kernels import (
-    Penalty as Penalty,
-)
-from trueline.online.pass_kernels import (
+    Penalty,
     Scaled,
     direct_pass,
     online_pass,

@@ -26,96 +26,58 @@ module            draws
 In: a fitted object, with X and y where rows are drawn. Out: a display.
 """
 
-from trueline.plots.bands import (
-    AlternationDisplay,
-    QuantileFanDisplay,
-    plot_alternation,
-    plot_quantile_fan,
-)
-from trueline.plots.boundary import BoundaryDisplay, plot_boundary
-from trueline.plots.coefficients import (
-    ClassCoefficientDisplay,
-    CoefficientDisplay,
-    plot_class_coefficients,
-    plot_coefficients,
-)
-from trueline.plots.columns import StepsDisplay, SubsetDisplay, plot_steps, plot_subsets
-from trueline.plots.losses import (
-    LossDisplay,
-    MarginLossDisplay,
-    OutlierDisplay,
-    plot_losses,
-    plot_margin_losses,
-    plot_outliers,
-)
-from trueline.plots.online import MistakeDisplay, UpdateAnimation, animate_updates, plot_mistakes
-from trueline.plots.path import CVCurveDisplay, PathDisplay, plot_cv_curve, plot_path
-from trueline.plots.posterior import (
-    LengthScaleDisplay,
-    PosteriorDisplay,
-    ProcessDisplay,
-    plot_length_scales,
-    plot_posterior,
-    plot_process,
-)
-from trueline.plots.predictions import ConfusionDisplay, FitDisplay, plot_confusion, plot_fit
-from trueline.plots.scores import ComparisonDisplay, ComplexityDisplay
-from trueline.plots.textbook.balls import BallDisplay, plot_balls
-from trueline.plots.textbook.curves import BumpDisplay, DegreeDisplay, plot_bumps, plot_degrees
-from trueline.plots.textbook.hulls import HullDisplay, plot_hulls
-from trueline.plots.trace import DescentDisplay, TraceDisplay, plot_descent, plot_trace
+from trueline.plots.bands import AlternationDisplay as AlternationDisplay
+from trueline.plots.bands import QuantileFanDisplay as QuantileFanDisplay
+from trueline.plots.bands import plot_alternation as plot_alternation
+from trueline.plots.bands import plot_quantile_fan as plot_quantile_fan
+from trueline.plots.boundary import BoundaryDisplay as BoundaryDisplay
+from trueline.plots.boundary import plot_boundary as plot_boundary
+from trueline.plots.coefficients import ClassCoefficientDisplay as ClassCoefficientDisplay
+from trueline.plots.coefficients import CoefficientDisplay as CoefficientDisplay
+from trueline.plots.coefficients import plot_class_coefficients as plot_class_coefficients
+from trueline.plots.coefficients import plot_coefficients as plot_coefficients
+from trueline.plots.columns import StepsDisplay as StepsDisplay
+from trueline.plots.columns import SubsetDisplay as SubsetDisplay
+from trueline.plots.columns import plot_steps as plot_steps
+from trueline.plots.columns import plot_subsets as plot_subsets
+from trueline.plots.losses import LossDisplay as LossDisplay
+from trueline.plots.losses import MarginLossDisplay as MarginLossDisplay
+from trueline.plots.losses import OutlierDisplay as OutlierDisplay
+from trueline.plots.losses import plot_losses as plot_losses
+from trueline.plots.losses import plot_margin_losses as plot_margin_losses
+from trueline.plots.losses import plot_outliers as plot_outliers
+from trueline.plots.online import MistakeDisplay as MistakeDisplay
+from trueline.plots.online import UpdateAnimation as UpdateAnimation
+from trueline.plots.online import animate_updates as animate_updates
+from trueline.plots.online import plot_mistakes as plot_mistakes
+from trueline.plots.path import CVCurveDisplay as CVCurveDisplay
+from trueline.plots.path import PathDisplay as PathDisplay
+from trueline.plots.path import plot_cv_curve as plot_cv_curve
+from trueline.plots.path import plot_path as plot_path
+from trueline.plots.posterior import LengthScaleDisplay as LengthScaleDisplay
+from trueline.plots.posterior import PosteriorDisplay as PosteriorDisplay
+from trueline.plots.posterior import ProcessDisplay as ProcessDisplay
+from trueline.plots.posterior import plot_length_scales as plot_length_scales
+from trueline.plots.posterior import plot_posterior as plot_posterior
+from trueline.plots.posterior import plot_process as plot_process
+from trueline.plots.predictions import ConfusionDisplay as ConfusionDisplay
+from trueline.plots.predictions import FitDisplay as FitDisplay
+from trueline.plots.predictions import plot_confusion as plot_confusion
+from trueline.plots.predictions import plot_fit as plot_fit
+from trueline.plots.scores import ComparisonDisplay as ComparisonDisplay
+from trueline.plots.scores import ComplexityDisplay as ComplexityDisplay
+from trueline.plots.textbook.balls import BallDisplay as BallDisplay
+from trueline.plots.textbook.balls import plot_balls as plot_balls
+from trueline.plots.textbook.curves import BumpDisplay as BumpDisplay
+from trueline.plots.textbook.curves import DegreeDisplay as DegreeDisplay
+from trueline.plots.textbook.curves import plot_bumps as plot_bumps
+from trueline.plots.textbook.curves import plot_degrees as plot_degrees
+from trueline.plots.textbook.hulls import HullDisplay as HullDisplay
+from trueline.plots.textbook.hulls import plot_hulls as plot_hulls
+from trueline.plots.trace import DescentDisplay as DescentDisplay
+from trueline.plots.trace import TraceDisplay as TraceDisplay
+from trueline.plots.trace import plot_descent as plot_descent
+from trueline.plots.trace import plot_trace as plot_trace
 
-__all__ = [
-    "AlternationDisplay",
-    "BallDisplay",
-    "BoundaryDisplay",
-    "BumpDisplay",
-    "CVCurveDisplay",
-    "ClassCoefficientDisplay",
-    "CoefficientDisplay",
-    "ComparisonDisplay",
-    "ComplexityDisplay",
-    "ConfusionDisplay",
-    "DegreeDisplay",
-    "DescentDisplay",
-    "FitDisplay",
-    "HullDisplay",
-    "LengthScaleDisplay",
-    "LossDisplay",
-    "MarginLossDisplay",
-    "MistakeDisplay",
-    "OutlierDisplay",
-    "PathDisplay",
-    "PosteriorDisplay",
-    "ProcessDisplay",
-    "QuantileFanDisplay",
-    "StepsDisplay",
-    "SubsetDisplay",
-    "TraceDisplay",
-    "UpdateAnimation",
-    "animate_updates",
-    "plot_alternation",
-    "plot_balls",
-    "plot_boundary",
-    "plot_bumps",
-    "plot_class_coefficients",
-    "plot_coefficients",
-    "plot_confusion",
-    "plot_cv_curve",
-    "plot_degrees",
-    "plot_descent",
-    "plot_fit",
-    "plot_hulls",
-    "plot_length_scales",
-    "plot_losses",
-    "plot_margin_losses",
-    "plot_mistakes",
-    "plot_outliers",
-    "plot_path",
-    "plot_posterior",
-    "plot_process",
-    "plot_quantile_fan",
-    "plot_steps",
-    "plot_subsets",
-    "plot_trace",
-]
+__all__ = sorted(name for name in globals() if name.startswith(("plot_", "animate_")))
+__all__ += sorted(name for name in globals() if name.endswith(("Display", "Animation")))

@@ -15,9 +15,12 @@ from trueline.plots.style import (
     Array,
     Display,
     axes,
+    column_number,
+    dense,
     legend,
     legend_below,
     lines_of,
+    names_of,
     over_feature,
     scatter_rows,
 )
@@ -92,8 +95,11 @@ class QuantileFanDisplay(Display):
             For :meth:`plot`.
         """
         check_is_fitted(estimator)
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
-        j = _column_number(feature, names, np.shape(X)[1])
+        d = np.shape(X)[1]
+        if feature is None and d > 1:
+            raise ValueError(f"There are {d} columns: say over which to draw with feature=...")
+        names = names_of(getattr(estimator, "feature_names_in_", None), d)
+        j = column_number(feature or 0, names)
         column, grid, frame, name = over_feature(X, j, _GRID)
         curves = np.asarray(estimator.predict(frame), dtype=float).reshape(_GRID, -1)
         quantiles = np.atleast_1d(np.asarray(getattr(estimator, "quantile", 0.5), dtype=float))
@@ -138,21 +144,6 @@ class QuantileFanDisplay(Display):
         return self._drawn_on(ax)
 
 
-def _column_number(feature: int | str | None, names: list[str], d: int) -> int:
-    """The number of the column to draw over."""
-    if feature is None:
-        if d == 1:
-            return 0
-        raise ValueError(f"There are {d} columns: say over which to draw with feature=...")
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature={feature!r} is not one of {names}.")
-        return names.index(feature)
-    if not 0 <= feature < d:
-        raise ValueError(f"feature={feature} is not between 0 and {d - 1}.")
-    return int(feature)
-
-
 def _percent(q: float) -> str:
     return f"{100 * q:.4g}%"
 
@@ -166,10 +157,6 @@ def plot_quantile_fan(
 ) -> QuantileFanDisplay:
     """Draw the quantiles of a fitted model over the data; see :class:`QuantileFanDisplay`."""
     return QuantileFanDisplay.from_estimator(estimator, X, y, feature=feature, ax=ax)
-
-
-# More points than this only make a picture darker and its file larger.
-_MOST_POINTS = 5000
 
 
 @dataclass(repr=False)
@@ -253,7 +240,7 @@ class AlternationDisplay(Display):
             x, name = predicted, "predicted"
         elif np.ndim(over) == 0:
             number = int(over)  # type: ignore[arg-type]
-            x = _column(X, number)
+            x = dense(X)[:, number]
             name = str(names[number]) if names is not None else f"x{number}"
             name = "x" if names is None and estimator.n_features_in_ == 1 else name
         else:
@@ -280,14 +267,7 @@ class AlternationDisplay(Display):
         largest = float(np.abs(y - predicted).max(initial=0.0))
         middle, shown = (0.0 * y, y - predicted) if self.errors else (predicted, y)
         self._band(ax, x, middle, largest)
-        keep = np.unique(
-            np.concatenate([np.linspace(0, len(x) - 1, _MOST_POINTS).astype(int), rows])
-        )
-        keep = np.arange(len(x)) if len(x) <= _MOST_POINTS else keep
-        size = 16 if len(x) <= 500 else 6
-        ax.scatter(
-            x[keep], shown[keep], s=size, color=COLOURS[0], alpha=0.6, linewidths=0, label="data"
-        )
+        scatter_rows(ax, x, shown, s=16 if len(x) <= 500 else 6, color=COLOURS[0], alpha=0.6)
         self._marks(ax, x[rows], shown[rows], dual)
         ax.set(xlabel=self.name, ylabel="error" if self.errors else "target")
         if self.errors:  # they fill the band from edge to edge
@@ -342,14 +322,6 @@ class AlternationDisplay(Display):
                     fontweight="bold",
                 )
         ax.margins(y=0.12)
-
-
-def _column(X: Any, number: int) -> Array:
-    """One column of an array, a frame or a sparse matrix."""
-    if hasattr(X, "iloc"):
-        return np.asarray(X.iloc[:, number], dtype=float)
-    column = X[:, [number]] if hasattr(X, "toarray") else np.asarray(X)[:, number]
-    return np.asarray(column.toarray() if hasattr(column, "toarray") else column, float).ravel()
 
 
 def plot_alternation(

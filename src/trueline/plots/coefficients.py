@@ -19,7 +19,6 @@ from trueline.plots.style import (
     fitted,
     grid_of_axes,
     names_of,
-    replaces,
     title,
 )
 
@@ -171,22 +170,6 @@ class CoefficientDisplay(Display):
         )
 
 
-def _from_numbers(
-    names: Sequence[str],
-    coef: ArrayLike,
-    ax: Any = None,
-    *,
-    interval: ArrayLike | None = None,
-    top: int | None = 20,
-    sort: bool = True,
-) -> CoefficientDisplay:
-    return CoefficientDisplay(names, coef, interval).plot(ax, top=top, sort=sort)
-
-
-@replaces(
-    _from_numbers,
-    instead="plot_coefficients(model), or CoefficientDisplay(names, coef).plot() for plain numbers",
-)
 def plot_coefficients(
     estimator: Any,
     ax: Any = None,

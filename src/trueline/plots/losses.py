@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.losses import (
     Absolute,
@@ -29,13 +28,13 @@ from trueline.plots.style import (
     Array,
     Display,
     axes,
+    check_is_model,
     check_one_column,
     legend,
     legend_below,
     lines_of,
     losses_of,
     pair_of_axes,
-    replaces,
 )
 
 _POINTS = 601
@@ -117,7 +116,7 @@ class LossDisplay(Display):
             style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
             style |= {"linewidth": max(3.4 - 0.5 * number, 1.2)}
             name = f"{label}: {_answers(loss)}" if self.properties else label
-            z = self._scores(loss, y)
+            z = _grid(loss, y, self.reach)
             target = np.full_like(z, y)
             value_ax.plot(*_broken(z, loss.value(target, z), _steps(loss.value, loss, y)), **style)
             value_ax.plot([], [], label=name, **style)
@@ -150,16 +149,6 @@ class LossDisplay(Display):
         value_ax.set_ylim(top=min(value_ax.get_ylim()[1], 2.0 * self.reach))
         slope_ax.set_ylim(bottom=max(slope_ax.get_ylim()[0], -self.reach))
 
-    def _scores(self, loss: Loss, y: float) -> Array:
-        """A grid with points just beside the kinks, so that corners are sharp."""
-        grid = np.linspace(-self.reach, self.reach, _POINTS)
-        for kink in _places(loss, y):
-            beside = np.array([kink - _BESIDE, kink + _BESIDE])
-            grid = np.append(
-                grid[np.abs(grid - kink) > _BESIDE], beside[np.abs(beside) < self.reach]
-            )
-        return np.sort(grid)
-
 
 def _is_of_margins(loss: Loss) -> bool:
     return "margins" in loss.capabilities or loss.least_at_mistake > 0
@@ -175,6 +164,15 @@ def _answers(loss: Loss) -> str:
     if own.mistake_factor < np.inf:
         said.append(f"{own.mistake_factor:.3g} l above 0-1".removeprefix("1 "))
     return ", ".join(said)
+
+
+def _grid(loss: Loss, y: float, reach: float) -> Array:
+    """Scores with points just beside the kinks, so that corners are sharp."""
+    grid = np.linspace(-reach, reach, _POINTS)
+    for kink in _places(loss, y):
+        beside = np.array([kink - _BESIDE, kink + _BESIDE])
+        grid = np.append(grid[np.abs(grid - kink) > _BESIDE], beside[np.abs(beside) < reach])
+    return np.sort(grid)
 
 
 def _places(loss: Loss, y: float) -> list[float]:
@@ -310,18 +308,14 @@ class MarginLossDisplay(Display):
 
     def _losses(self, ax: Any) -> None:
         losses = _margin_losses() if self.losses is None else losses_of(self.losses)
-        margin = np.linspace(-self.reach, self.reach, _POINTS)
-        # The 0-1 loss jumps at zero: a line through the jump would claim values in between.
-        margin = np.insert(margin, np.searchsorted(margin, 0.0), [-1e-9, 0.0])
         ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
         highest = 0.0
         for number, (label, loss) in enumerate(losses.items()):
+            margin = _grid(loss, 1.0, self.reach)
             value = loss.value(np.ones_like(margin), margin)
             highest = max(highest, float(value[np.abs(margin) <= 1.0].max()))
-            broken = np.where(np.abs(np.diff(value, append=value[-1])) > 0.5, np.nan, value)
             ax.plot(
-                margin,
-                broken,
+                *_broken(margin, value, _steps(loss.value, loss, 1.0)),
                 color="black" if isinstance(loss, ZeroOne) else COLOURS[number % len(COLOURS)],
                 linestyle=_LINES[number % len(_LINES)] if number else "solid",
                 linewidth=2.2,
@@ -419,7 +413,7 @@ class OutlierDisplay(Display):
         models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
         check_one_column(X)
         for model in models.values():
-            check_is_fitted(model)
+            check_is_model(model)
         return _lines(cls, models, X, y).plot(**arguments)
 
     @classmethod
@@ -495,16 +489,6 @@ def _lines(
     return cls(np.asarray(X, dtype=float)[:, 0], target, lines, _far(X, target), name)
 
 
-def _from_data(
-    X: Any, y: ArrayLike, ax: Any = None, *, models: Mapping[str, Any] | None = None
-) -> OutlierDisplay:
-    return OutlierDisplay.from_data(X, y, models, ax=ax)
-
-
-@replaces(
-    _from_data,
-    instead="plot_outliers({name: fitted model, ...}, X, y), or OutlierDisplay.from_data(X, y)",
-)
 def plot_outliers(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> OutlierDisplay:
     """Draw the lines of fitted models through data with outliers; see :class:`OutlierDisplay`.
 

@@ -23,10 +23,8 @@ from trueline.plots.style import (
     axes,
     check_choice,
     fitted,
-    is_axes,
     legend,
     names_of,
-    replaces,
 )
 
 _DASHES = ("-", "--", ":", "-.")
@@ -304,15 +302,6 @@ def _freedom(path: RegularizationPath) -> Array | None:
     return path.degrees_of_freedom if path.l1_ratio == 0 else None
 
 
-def _has_axes_second(*arguments: Any, **_: Any) -> bool:
-    return len(arguments) > 1 and is_axes(arguments[1])
-
-
-def _on_axes(path: Any, ax: Any, **arguments: Any) -> PathDisplay:
-    return plot_path(path, ax=ax, **arguments)
-
-
-@replaces(_on_axes, instead="plot_path(path, ax=ax)", when=_has_axes_second)
 def plot_path(
     path: Any,
     X: Any = None,
@@ -559,16 +548,6 @@ class CVCurveDisplay(Display):
         return alphas[order], errors[order], counts
 
 
-def _from_numbers(
-    alphas: ArrayLike, errors: ArrayLike, ax: Any = None, *, counts: ArrayLike | None = None
-) -> CVCurveDisplay:
-    return CVCurveDisplay(alphas, errors, counts).plot(ax)
-
-
-@replaces(
-    _from_numbers,
-    instead="plot_cv_curve(model), or CVCurveDisplay(alphas, errors).plot() for plain numbers",
-)
 def plot_cv_curve(
     estimator: Any, X: Any = None, y: Any = None, ax: Any = None, *, sample_weight: Any = None
 ) -> CVCurveDisplay:

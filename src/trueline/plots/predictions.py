@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import (
     COLOURS,
@@ -16,10 +15,10 @@ from trueline.plots.style import (
     Display,
     axes,
     check_choice,
+    check_is_model,
     colour_bar,
     lines_of,
     over_feature,
-    replaces,
     scatter_rows,
     title,
 )
@@ -76,7 +75,7 @@ class FitDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
+        check_is_model(estimator)
         if is_classifier(estimator):
             raise ValueError(
                 f"{type(estimator).__name__} predicts classes: draw it with plot_confusion or "
@@ -141,21 +140,6 @@ def _quality(y_true: Array, y_pred: Array) -> str:
     return f"$R^2$ = {1.0 - float(np.sum((y_true - y_pred) ** 2)) / spread:.3f}"
 
 
-def _fit_of_predictions(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    ax: Any = None,
-    *,
-    feature: ArrayLike | None = None,
-    name: str = "x",
-) -> FitDisplay:
-    return FitDisplay(y_true, y_pred, feature, name).plot(ax)
-
-
-@replaces(
-    _fit_of_predictions,
-    instead="plot_fit(model, X, y), or FitDisplay(y_true, y_pred).plot() for plain numbers",
-)
 def plot_fit(
     estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, target: int = 0
 ) -> FitDisplay:
@@ -252,7 +236,7 @@ class ConfusionDisplay(Display):
         **arguments
             For :meth:`from_predictions` and :meth:`plot`.
         """
-        check_is_fitted(estimator)
+        check_is_model(estimator)
         return cls.from_predictions(y, estimator.predict(X), **arguments)
 
     @classmethod
@@ -340,16 +324,6 @@ class ConfusionDisplay(Display):
             ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=size)
 
 
-def _confusion_of_predictions(
-    y_true: ArrayLike, y_predicted: ArrayLike, ax: Any = None, **arguments: Any
-) -> ConfusionDisplay:
-    return ConfusionDisplay.from_predictions(y_true, y_predicted, ax=ax, **arguments)
-
-
-@replaces(
-    _confusion_of_predictions,
-    instead="plot_confusion(model, X, y), or ConfusionDisplay.from_predictions(y_true, y_pred)",
-)
 def plot_confusion(
     estimator: Any, X: Any, y: ArrayLike, ax: Any = None, **arguments: Any
 ) -> ConfusionDisplay:

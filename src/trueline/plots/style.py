@@ -1,15 +1,12 @@
 """What the pictures share: axes, colours and lines that are read, and what the functions are given.
 
-Plot functions take a fitted object first; earlier calls are understood too.
+Plot functions take a fitted object first; plain numbers are drawn by the displays.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -118,7 +115,7 @@ def over_feature(X: Any, j: int, points: int, beyond: float = 0.0) -> tuple[Any,
 
     ``beyond`` is how far the grid leaves the data at both ends, as a share of their range.
     """
-    values = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    values = dense(X)
     names, column = getattr(X, "columns", None), values[:, j]
     air = beyond * (float(np.ptp(column)) or 1.0)
     grid = np.linspace(column.min() - air, column.max() + air, points)
@@ -200,8 +197,14 @@ def names_of(names: Any, d: int) -> list[str]:
     return [str(name) for name in names]
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+def check_is_model(given: Any) -> None:
+    """Refuse what is not fitted, and plain numbers, which displays draw."""
+    if not hasattr(given, "fit"):
+        raise TypeError(
+            f"A plot function takes the fitted object first, got {type(given).__name__}. Plain "
+            "numbers are drawn by the displays, such as CoefficientDisplay(names, coef).plot()."
+        )
+    check_is_fitted(given)
 
 
 class Fitted(NamedTuple):
@@ -217,7 +220,7 @@ def fitted(estimator: Any) -> Fitted:
 
     Of a search over parameters, such as scikit-learn's ``GridSearchCV``, it is the best one.
     """
-    check_is_fitted(estimator)
+    check_is_model(estimator)
     estimator = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(estimator, Pipeline):
         return Fitted(estimator, getattr(estimator, "feature_names_in_", None), lambda X: X)
@@ -230,12 +233,27 @@ def fitted(estimator: Any) -> Fitted:
     return Fitted(model, names, before.transform if len(estimator) > 1 else lambda X: X)
 
 
+def dense(X: Any) -> Array:
+    """Rows as an array of numbers."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+
+
+def column_number(feature: int | str, names: list[str]) -> int:
+    """The number of a column, of which the name or the number is given."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature={feature!r} is not one of {names[:10]}.")
+        return names.index(feature)
+    if not -len(names) <= int(feature) < len(names):
+        raise ValueError(f"There is no column {feature}: X has {len(names)}.")
+    return int(feature) % len(names)
+
+
 def coefficients_of(model: Any) -> Array:
     """The coefficients of a linear model, one row for each target or class."""
     if not hasattr(model, "coef_"):
         raise ValueError(f"{type(model).__name__} has no coefficients (coef_) to draw.")
-    coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
-    return np.atleast_2d(np.asarray(coef, dtype=float))
+    return np.atleast_2d(dense(model.coef_))
 
 
 def losses_of(given: Any) -> dict[str, Loss]:
@@ -263,65 +281,3 @@ def _loss_of(given: Any) -> Loss:
     if not isinstance(loss, Loss):
         raise ValueError(f"{type(model).__name__} does not minimise a loss of linear predictions.")
     return loss
-
-
-def is_fitted_object(given: Any) -> bool:
-    """Whether this is an estimator, or a mapping of names to estimators."""
-    return isinstance(given, Mapping) or hasattr(given, "fit")
-
-
-def is_axes(given: Any) -> bool:
-    """Whether this is something to draw on."""
-    return hasattr(given, "get_figure") and hasattr(given, "plot")
-
-
-def replaces(
-    earlier: Callable[..., Any],
-    *,
-    instead: str,
-    when: Callable[..., bool] | None = None,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a plot function that was called in another way before.
-
-    Parameters
-    ----------
-    earlier : callable
-        What the earlier call did, with its parameters.
-    instead : str
-        How to write it now, for the warning.
-    when : callable, optional
-        Whether the arguments are those of the earlier form; by default, whether the first one is
-        neither an estimator nor a mapping of estimators.
-    """
-    parameters = inspect.signature(earlier)
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = function.__name__
-        first = next(iter(inspect.signature(function).parameters))
-
-        def is_earlier(*args: Any, **named: Any) -> bool:
-            return not is_fitted_object(args[0] if args else named.get(first))
-
-        @functools.wraps(function)
-        def plot(*args: Any, **named: Any) -> Any:
-            if not (args or named) or not (when or is_earlier)(*args, **named):
-                return function(*args, **named)
-            try:
-                parameters.bind(*args, **named)
-            except TypeError as error:
-                form = f"{name}{inspect.signature(function)}".partition(" ->")[0]
-                given = type(args[0]).__name__ if args else f"only {', '.join(named)}"
-                raise TypeError(
-                    f"{name} takes the fitted object first, got {given}. Its form: {form}."
-                ) from error
-            warnings.warn(
-                f"This form of {name} is deprecated: it takes the fitted object first. Write "
-                f"{instead}.",
-                FutureWarning,
-                stacklevel=2,
-            )
-            return earlier(*args, **named)
-
-        return cast("Callable[P, R]", plot)
-
-    return decorate

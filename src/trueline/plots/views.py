@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import Array, names_of
+from trueline.plots.style import Array, coefficients_of, column_number, dense, names_of
 
 
 @dataclass
@@ -74,7 +74,7 @@ def choose_view(
     classes = _classes(estimator)
     rows = _thin(X, max_points)
     y_drawn = np.asarray(y)[rows]
-    drawn = _take(X, rows)
+    drawn = _safe_indexing(X, rows)
     unknown = ~np.isin(y_drawn, classes)
     if unknown.any():
         raise ValueError(
@@ -82,9 +82,9 @@ def choose_view(
         )
     labels = np.searchsorted(classes, y_drawn)
     mistaken = np.asarray(estimator.predict(drawn)) != y_drawn
-    weights = _weights(estimator, len(classes))
+    weights = _weights(estimator)
     names = names_of(getattr(X, "columns", None), X.shape[1])
-    dense = _dense(drawn)
+    values = dense(drawn)
     scores = _scores(estimator, drawn, classes)
     can_project = weights is not None and len(classes) == 2 and np.any(weights[0])
     wide = X.shape[1] > 2 and features is None
@@ -94,10 +94,10 @@ def choose_view(
             "name two columns by features=(...)."
         )
     if can_project and (view == "projection" or (wide and view == "auto")):
-        seen = _projection(dense, weights, scores)
+        seen = _projection(values, weights, scores)
     else:
         columns = _columns(features, names, weights)
-        seen = _plane(estimator, X, dense, columns, at, names, classes, weights)
+        seen = _plane(estimator, X, values, columns, at, names, classes, weights)
     return View(labels=labels, mistaken=mistaken, classes=classes, rows=rows, **seen)
 
 
@@ -187,18 +187,6 @@ def _thin(X: Any, max_points: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n - 1, max_points).astype(np.intp))
 
 
-def _take(X: Any, rows: NDArray[np.intp]) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if sp.issparse(X):
-        return X.tocsr()[rows]
-    return np.asarray(X)[rows]
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-
-
 def _like(rows: Array, X: Any) -> Any:
     """Rows in the container of X, so that names of columns are not missed."""
     if hasattr(X, "columns"):
@@ -206,13 +194,10 @@ def _like(rows: Array, X: Any) -> Any:
     return rows
 
 
-def _weights(estimator: Any, n_classes: int) -> Array | None:
+def _weights(estimator: Any) -> Array | None:
     """The coefficients of a linear model in the columns it was given, one row per score."""
-    coef = getattr(estimator, "coef_", None)
-    if coef is None or not hasattr(estimator, "predict"):
-        return None
-    coef = coef.toarray() if sp.issparse(coef) else coef
-    return np.atleast_2d(np.asarray(coef, dtype=float))
+    is_linear = hasattr(estimator, "coef_") and hasattr(estimator, "predict")
+    return coefficients_of(estimator) if is_linear else None
 
 
 def _scores(estimator: Any, X: Any, classes: NDArray[Any]) -> Array | None:
@@ -238,14 +223,4 @@ def _columns(features: tuple[Any, ...] | None, names: list[str], weights: Any) -
         return sorted(np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:2].tolist())
     if len(features) not in (1, 2):
         raise ValueError(f"features must name one or two columns, got {len(features)}.")
-    columns = []
-    for feature in features:
-        if isinstance(feature, str):
-            if feature not in names:
-                raise ValueError(f"There is no column {feature!r}. Columns: {names[:10]}.")
-            columns.append(names.index(feature))
-        elif not -len(names) <= int(feature) < len(names):
-            raise ValueError(f"There is no column {feature}: X has {len(names)}.")
-        else:
-            columns.append(int(feature) % len(names))
-    return columns
+    return [column_number(feature, names) for feature in features]

@@ -19,7 +19,6 @@ there on arithmetic is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd, isqrt
 from typing import Any
@@ -161,9 +160,7 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
     """Digits until the fractions that they stand for solve the system."""
     inverse, limbs = C.astype(np.float64), _limbs(A)
     digits: list[Words] = []
-    # Small systems and simple answers need few digits; after that it is tried where they suffice
-    # unless determinants have factors in common.
-    r, attempt, expected = b, 8, _expected(A, b, p)
+    r, attempt = b, 8  # small systems and simple answers need few digits
     while True:
         digit = (inverse @ residues(r, p).astype(np.float64)) % p
         product = (limbs[0] @ digit).astype(np.int64).astype(object)
@@ -172,44 +169,12 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
         r = (r - product) // p
         digits.append(digit.astype(np.int64))
         if len(digits) == attempt:
-            found = _fractions(digits, p) if _suffice(digits, p) else None
+            found = _fractions(digits, p)
             if found is not None:
                 x, q = found
                 if (exact_products(A, x) == q * b).all():
                     return x, q
-            further = len(digits) + max(8, len(digits) // 4)
-            attempt = expected if 24 <= len(digits) < expected else further
-
-
-def _expected(A: Integers, b: Integers, p: int) -> int:
-    """How many digits the numerators and the determinant have together, by Cramer's rule."""
-    bits = [int(v).bit_length() for v in np.abs(A).max(axis=1)]
-    excess = max((int(v).bit_length() - k for v, k in zip(b, bits, strict=True) if v), default=0)
-    scaled = np.array([_divided(row, k) for row, k in zip(A, bits, strict=True)])
-    right = np.array([_divided([v], k + excess)[0] for v, k in zip(b, bits, strict=True)])
-    determinant = float(np.linalg.slogdet(scaled)[1]) / np.log(2) + sum(bits)
-    largest = float(np.abs(np.linalg.lstsq(scaled, right, rcond=None)[0]).max())
-    if not np.isfinite(determinant) or not np.isfinite(largest) or largest == 0:
-        return 0
-    numerator = determinant + max(0.0, np.log2(largest) + excess)
-    return int((determinant + numerator + 40) / np.log2(p)) + 2
-
-
-def _divided(values: Iterable[Any], k: int) -> list[float]:
-    """Integers over 2^k (for k < 0, times 2^-k), as doubles."""
-    unit = Fraction(2) ** k
-    return [float(Fraction(int(v)) / unit) for v in values]
-
-
-def _suffice(digits: list[Words], p: int) -> bool:
-    """Whether one sum of all unknowns is a fraction much shorter than its digits."""
-    weights = np.arange(1, len(digits[0]) + 1)
-    values, modulus = _assembled([np.array([weights @ digit]) for digit in digits], p)
-    value = values[0] % modulus
-    q = _denominator(value, modulus, isqrt(modulus // 2))
-    numerator = value * q % modulus
-    numerator = min(numerator, modulus - numerator)
-    return numerator.bit_length() + q.bit_length() + 30 < modulus.bit_length()
+            attempt += max(8, attempt // 4)
 
 
 def _fractions(digits: list[Words], p: int) -> tuple[Integers, int] | None:

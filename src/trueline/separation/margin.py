@@ -164,7 +164,7 @@ class _Points:
 
 
 def largest_margin(
-    X: Any, codes: Indices, classes: Any, *, fit_intercept: bool = True, start: Array | None = None
+    X: Any, codes: Indices, classes: Any, *, fit_intercept: bool = True
 ) -> MaximumMargin:
     """The largest margin of classes that are separable.
 
@@ -177,8 +177,6 @@ def largest_margin(
     classes : array of shape (k,)
         More than two only without an intercept.
     fit_intercept : bool
-    start : array of shape (d,), or (k d,), optional
-        Weights that separate, as a start.
 
     Raises
     ------
@@ -201,7 +199,7 @@ def largest_margin(
     radius = float(np.sqrt(np.max(squares)))
     if radius == 0:
         raise ArithmeticError("All rows are zero: there is no margin.")
-    nearest, ids, unit = _nearest(points, largest, fit_intercept, start)
+    nearest, ids, unit = _nearest(points, largest, fit_intercept)
     best = _refined(points, nearest, ids, unit)
     found = _bounded(points, largest, fit_intercept, best, power)
     # Sums of squares err by less than this.
@@ -223,7 +221,7 @@ def _in_unit(X: Any) -> tuple[Any, int]:
 
 
 def _nearest(
-    points: _Points, largest: Array, fit_intercept: bool, start: Array | None
+    points: _Points, largest: Array, fit_intercept: bool
 ) -> tuple[NearestPoint, Indices, float]:
     """Wolfe's method on a growing set of rows.
 
@@ -236,7 +234,7 @@ def _nearest(
         The length that is one for the solver.
     """
     few = max(40, points.d + 1)
-    w = _mean_difference(points) if start is None else start
+    w = _mean_difference(points)
     working = _near(points, w, None, few, fit_intercept)
     solver: NearestPoint | None = None
     fresh = working

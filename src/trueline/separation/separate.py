@@ -260,11 +260,7 @@ def _of_several(answer: Separability) -> str:
             f"Separable: of the {k} scores, one for each class, the own one is the largest for "
             f"every row, with margin {answer.margin:.4g}."
         )
-    pairs = {
-        tuple(sorted(pair))
-        for pair in zip(answer.own.tolist(), answer.against.tolist(), strict=True)
-    }
-    names = {_label(answer.classes[c]) for pair in pairs for c in pair}
+    names = {_label(answer.classes[c]) for c in (*answer.own.tolist(), *answer.against.tolist())}
     where = f"{_rows(np.unique(answer.rows))} of the classes {', '.join(sorted(names))}"
     meet = f"No scores have the own class strictly first for all rows: {where} exclude it."
     if answer.verdict == "quasi-separable":

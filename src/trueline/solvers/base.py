@@ -401,6 +401,28 @@ class Monitor:
         """Whether somebody wants to see every iteration."""
         return self.trace.enabled or bool(self.callbacks)
 
+    def tell(self, event: Event) -> bool:
+        """Hand an event to the callbacks; whether one of them asks to stop.
+
+        Every callback hears of every event, also when an earlier one asked to stop.
+        """
+        stop = [callback(event) is True for callback in self.callbacks]
+        return any(stop)
+
+    def heard(
+        self,
+        began: float,
+        point: Callable[[], tuple[Array, Array]],
+        nodes: int,
+        value: float,
+        bound: float,
+        **more: Any,
+    ) -> bool:
+        """Write down what a search has found and proven, and tell; whether it is to stop."""
+        seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
+        self.trace.record(iteration=nodes, **more, objective=value, gap=gap, seconds=seconds)
+        return bool(self.callbacks) and self.tell(Event(nodes, 0, value, gap, seconds, *point()))
+
     def solution(
         self, proof: Any, status: Status, solver: str, n_iter: int = 1, **facts: Any
     ) -> Solution:
@@ -509,13 +531,10 @@ def run(
             )
         if monitor.keep is not None:
             monitor.keep(number, iteration.coef, iteration.intercept)
-        # Every callback hears of every event, also when an earlier one asked to stop, and may keep
-        # what it is given.
-        stop = []
-        if monitor.callbacks:
+        is_stopped = False
+        if monitor.callbacks:  # they may keep what they are given
             point = iteration.coef.copy(), iteration.intercept.copy()
-            event = Event(number, max_iter, *progress, seconds, *point)
-            stop = [callback(event) is True for callback in monitor.callbacks]
+            is_stopped = monitor.tell(Event(number, max_iter, *progress, seconds, *point))
         if not math.isfinite(progress.objective):
             return Status.DIVERGED, number, progress
         if progress.gap <= target_gap:
@@ -524,7 +543,7 @@ def run(
             return Status.SETTLED, number, progress
         if iteration.hands_over:
             return Status.HANDED_OVER, number, progress
-        if any(stop):
+        if is_stopped:
             return Status.STOPPED, number, progress
         if late:
             return Status.TIME_LIMIT, number, progress

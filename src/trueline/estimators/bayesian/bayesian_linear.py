@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayesian.conjugate import NormalInverseGamma
 from trueline.design import Design
+from trueline.errors import squares_out_of_range
 from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
@@ -161,10 +162,7 @@ class BayesianLinearRegression(FittedFromMoments, LinearRegressorBase, LinearEst
         super()._store(problem, plan, solution, dtype, 1)
         moments = solution.moments
         if moments is None:  # the squares overflow or vanish: solved in other units
-            raise ValueError(
-                "The squares of these values overflow or vanish in double precision: multiply the "
-                "columns or the target by a power of ten."
-            )
+            raise squares_out_of_range()
         d = self.n_features_in_
         shift = self._shift(d)
         prior = NormalInverseGamma.prior(

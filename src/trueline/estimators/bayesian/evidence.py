@@ -10,6 +10,7 @@ import time
 import warnings
 from abc import abstractmethod
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
@@ -28,6 +29,7 @@ from trueline.bayesian.evidence import (
 from trueline.bayesian.relevance import determine_relevance
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import Design, as_design
+from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
     LinearEstimator,
     Seen,
@@ -46,7 +48,7 @@ from trueline.estimators.shared.validation import (
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
-from trueline.penalties import L2, NoPenalty, Penalty
+from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status
@@ -172,10 +174,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
         """Say why there is no answer: NaN, infinity, or squares out of range."""
         with np.errstate(invalid="ignore"):
             refuse_nonfinite(X, type(self).__name__)
-        raise ValueError(
-            "The squares of these values overflow or vanish in double precision: multiply the "
-            "columns or the target by a power of ten."
-        ) from cause
+        raise squares_out_of_range() from cause
 
     def _plan_of(self, problem: Problem, solution: Solution) -> Plan:
         reason = "the evidence is maximised by a fixed point of the two kinds of precision"
@@ -229,15 +228,7 @@ def proven(
     From moments the coefficients are corrected by one Newton step, so that no digits depend on how
     they were found, and the proof is left for later.
     """
-    penalty: Penalty = L2(strength)
-    stated = Problem(
-        problem.design,
-        problem.target,
-        problem.loss,
-        penalty,
-        problem.fit_intercept,
-        problem.weights,
-    )
+    stated = replace(problem, penalty=L2(strength))
     W = coef[:, None].copy()
     proof: PendingCertificate | Any = None
     if moments is not None:
@@ -262,17 +253,8 @@ def proven(
         floor = float((strengths * basis**2).min(initial=np.inf)) * (1 - 1e-12)
         evidence = evidence_from_rows(stated, W, b, mean, basis, floor)
         proof = certify_quadratic(stated, W, b, evidence)
-    return Solution(
-        W,
-        b,
-        Status.SOLVED,
-        solver,
-        n_iter=n_iter,
-        proof=proof,
-        notes=notes,
-        moments=moments,
-        extra={"problem": stated},
-    )
+    kept: dict[str, Any] = {"moments": moments, "extra": {"problem": stated}}
+    return Solution(W, b, Status.SOLVED, solver, n_iter, proof=proof, notes=notes, **kept)
 
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -352,9 +334,7 @@ class BayesianRidge(EvidenceRegressor):
             best = self._precisions(problem, spectrum)
             solver = "singular vectors of the rows"
             notes.append("too ill-conditioned for squares: the rows themselves were decomposed")
-            spectrum = Spectrum(
-                spectrum.values, spectrum.along, spectrum.outside, spectrum.vectors, 0.0, moments
-            )
+            spectrum = replace(spectrum, moments=moments)
         if not best.settled:
             self._warn_unsettled(best.n_iter)
         dtype = X.dtype
@@ -518,14 +498,8 @@ class ARDRegression(EvidenceRegressor):
         self.X_scale_ = np.ones(d, dtype=dtype)
         offset = problem.design.column_means(None) if problem.fit_intercept else np.zeros(d)
         self.X_offset_ = offset.astype(dtype)
-        part = Problem(
-            as_design((X.tocsc() if sp.issparse(X) else X)[:, keep]),
-            problem.target,
-            problem.loss,
-            problem.penalty,
-            problem.fit_intercept,
-            None,
-        )
+        columns = (X.tocsc() if sp.issparse(X) else X)[:, keep]
+        part = replace(problem, design=as_design(columns), weights=None)
         moments = None
         if n >= int(keep.sum()) > 0:
             moments = Moments.from_rows(part.design, part.target, None)

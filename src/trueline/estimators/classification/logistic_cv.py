@@ -345,16 +345,9 @@ class LogisticRegressionCV(LogisticRegression):
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""
-        model = LogisticRegression(
-            dual=self.dual,
-            tol=self.tol,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            class_weight=class_weight,
-            random_state=self.random_state,
-            solver=self.solver,
-            max_iter=self.max_iter,
-        )
+        same = ("dual", "tol", "fit_intercept", "intercept_scaling", "random_state", "solver")
+        settings = {name: getattr(self, name) for name in (*same, "max_iter")}
+        model = LogisticRegression(class_weight=class_weight, **settings)
         model.classes_, model.n_features_in_ = self.classes_, self.n_features_in_
         return model
 

@@ -308,13 +308,13 @@ class RidgeClassifierCV(SignRegressionClassifier, StrengthSearch, LinearEstimato
         self._check_parameters()
         targets, weights = self._signed(y, sample_weight, reset=True)
         problem, X, signs, moments = self._search(
-            X, targets.signs, weights, params, _AsLabels(targets)
+            X, targets.signs, weights, params, AsLabels(targets)
         )
         self._solve_and_store(problem, X, signs, sample_weight, moments)
         return self
 
 
-class _AsLabels(ClassifierMixin, BaseEstimator):
+class AsLabels(ClassifierMixin, BaseEstimator):
     """Scores given in place of X, or coefficients that make them, as a classifier for scorers."""
 
     from_moments = False

@@ -37,7 +37,7 @@ from trueline.separation.zero_one.branch_and_bound import MARGIN, by_highs, sear
 from trueline.separation.zero_one.conflicts import evaluate
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
-from trueline.solvers.base import Cost, Event, Facts, Monitor
+from trueline.solvers.base import Cost, Facts, Monitor
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -382,15 +382,10 @@ def _listener(task: Task, monitor: Monitor, began: float) -> Any:
     """Writes down what the search tells, and hands it to the callbacks."""
 
     def hear(nodes: int, value: float, bound: float, v: Array) -> bool:
-        seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
-        total = value + task.constant
-        monitor.trace.record(iteration=nodes, objective=total, gap=gap, seconds=seconds)
-        if not monitor.callbacks:
-            return False
-        w, b = task.coefficients(v)
-        event = Event(nodes, 0, total, gap, seconds, w.reshape(-1, 1), np.array([b]))
-        # Every callback hears of every event, also when an earlier one asked to stop.
-        stop = [callback(event) is True for callback in monitor.callbacks]
-        return any(stop)
+        def point() -> tuple[Array, Array]:
+            w, b = task.coefficients(v)
+            return w.reshape(-1, 1), np.array([b])
+
+        return monitor.heard(began, point, nodes, value + task.constant, bound + task.constant)
 
     return hear

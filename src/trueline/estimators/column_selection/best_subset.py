@@ -10,6 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from trueline.best_subset.exchange import independent
 from trueline.best_subset.search import Answer, SubsetPath, best_subsets, carried_down
 from trueline.best_subset.statement import Statement, certify_search, state
 from trueline.design import Design, as_design
+from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
     LinearEstimator,
     build_problem,
@@ -47,7 +49,7 @@ from trueline.plan import Plan
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA, Criterion
-from trueline.solvers.base import Cost, Event, Facts, Monitor, Options
+from trueline.solvers.base import Cost, Facts, Monitor, Options
 from trueline.trace import Trace
 from trueline.wording import counted, relative
 
@@ -156,10 +158,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
         largest, alpha = self._limits(problem)
         if exponents_of(problem) is not None:
-            raise ValueError(
-                "The squares of these values overflow or vanish in double precision: multiply the "
-                "columns or the target by a power of ten."
-            )
+            raise squares_out_of_range()
         self.trace_ = Trace(enabled=True)
         with watch(self, self.trace_) as monitor, single_threaded_blas():
             statement = state(problem, largest, alpha)
@@ -356,14 +355,8 @@ def listener(
     """Writes down what the search tells, and hands it to the callbacks."""
 
     def hear(k: int, nodes: int, value: float, bound: float, support: NDArray[np.int64]) -> bool:
-        seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
-        monitor.trace.record(iteration=nodes, k=k, objective=value, gap=gap, seconds=seconds)
-        if not monitor.callbacks:
-            return False
-        event = Event(nodes, 0, value, gap, seconds, *_coefficients(statement, support))
-        # Every callback hears of every event, also when an earlier one asked to stop.
-        stop = [callback(event) is True for callback in monitor.callbacks]
-        return any(stop)
+        point = partial(_coefficients, statement, support)
+        return monitor.heard(began, point, nodes, value, bound, k=k)
 
     return hear
 

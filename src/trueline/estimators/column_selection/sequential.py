@@ -90,9 +90,23 @@ class Route:
         return f"moments of {len(self.splits)} folds; refits only between near ties"
 
     def scores(self) -> FoldScores:
-        return _fold_scores(
-            self.X, self.Y, self.splits, self.fit_intercept, self.strength, self.name
-        )
+        """Scores of exchanges; raises where rounding, or memory, forbids them."""
+        if 16 * len(self.splits) * (self.X.shape[1] + self.Y.shape[1]) ** 2 > _MOST_BYTES:
+            raise NeedsRefits("the Gram matrices of so many columns and folds take too much memory")
+        problem = Problem(as_design(self.X), self.Y, Squared(), NoPenalty(), self.fit_intercept)
+        try:
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+                tableaux, helds, total = fold_tableaux(problem, self.splits, self.strength)
+        except (ValueError, IndexError) as error:  # an empty fold, say
+            raise NeedsRefits(str(error)) from None
+        if not total.is_finite() or max(total.x_size.max(), total.y_size.max()) > 1e200:
+            raise NeedsRefits("squares of these numbers overflow")
+        # Answers in single precision can be compared no better than they are.
+        unit = 64 * float(np.finfo(np.float32).eps) if self.X.dtype == np.float32 else 0.0
+        scores = FoldScores(tableaux, helds, self.name, unit)
+        if not scores.is_usable:
+            raise NeedsRefits("the target does not vary within the test rows of a fold")
+        return scores
 
 
 class NeedsRefits(Exception):
@@ -138,27 +152,6 @@ def checked(X: Any, y: Any, cv: Any, split_params: dict[str, Any]) -> tuple[Any,
     except (ValueError, TypeError) as error:  # scikit-learn has its own words for it
         raise NeedsRefits(str(error)) from None
     return X, y.reshape(len(y), -1), splits
-
-
-def _fold_scores(
-    X: Any, Y: Any, splits: list[Any], fit_intercept: bool, strength: float, name: str
-) -> FoldScores:
-    if 16 * len(splits) * (X.shape[1] + Y.shape[1]) ** 2 > _MOST_BYTES:
-        raise NeedsRefits("the Gram matrices of so many columns and folds take too much memory")
-    problem = Problem(as_design(X), Y, Squared(), NoPenalty(), fit_intercept)
-    try:
-        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
-            tableaux, helds, total = fold_tableaux(problem, splits, strength)
-    except (ValueError, IndexError) as error:  # an empty fold, say
-        raise NeedsRefits(str(error)) from None
-    if not total.is_finite() or max(total.x_size.max(), total.y_size.max()) > 1e200:
-        raise NeedsRefits("squares of these numbers overflow")
-    # Answers in single precision can be compared no better than they are.
-    unit = 64 * float(np.finfo(np.float32).eps) if X.dtype == np.float32 else 0.0
-    scores = FoldScores(tableaux, helds, name, unit)
-    if not scores.is_usable:
-        raise NeedsRefits("the target does not vary within the test rows of a fold")
-    return scores
 
 
 class SequentialFeatureSelector(Explained, _Refitting):

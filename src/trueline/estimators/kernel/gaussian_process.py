@@ -32,7 +32,7 @@ from trueline.estimators.shared.parameters import (
 )
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import numeric_target, validate_data
-from trueline.gaussian_process.covariance import covariance, cross_covariance
+from trueline.gaussian_process.covariance import covariance, cross_covariance, recognise
 from trueline.gaussian_process.likelihood import (
     Likelihood,
     add_evaluation,
@@ -50,7 +50,6 @@ from trueline.gaussian_process.search import (
     warn_unlearned,
     warn_unsettled,
 )
-from trueline.gaussian_process.structure import recognise
 from trueline.guard import Verdict, warn_of_gap
 from trueline.trace import Trace
 from trueline.wording import counted
@@ -309,7 +308,7 @@ class GaussianProcessRegressor(
         likelihood = self._likelihood()
         if likelihood is not None and self.optimizer == "fmin_l_bfgs_b":
             likelihood.trace = self.trace_
-            return maximise(likelihood, starts, bounds)[0]
+            return maximise(likelihood, starts, bounds)
         return self._search_generic(starts, bounds)
 
     def _scales(self, theta: Array, bounds: Array) -> Array | None:

@@ -18,12 +18,12 @@ from trueline.estimators.kernel.kernel_function import check_memory, check_scale
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters, settings_of
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
-from trueline.gaussian_process.covariance import cross_covariance, diagonal
+from trueline.gaussian_process.covariance import cross_covariance, diagonal, recognise
 from trueline.gaussian_process.inducing import InducingBound, choose_points
 from trueline.gaussian_process.likelihood import Likelihood
 from trueline.gaussian_process.proof import kernel_units
 from trueline.gaussian_process.search import climb_function, maximise
-from trueline.gaussian_process.structure import Structure, recognise
+from trueline.gaussian_process.structure import Structure
 
 Array = NDArray[np.float64]
 
@@ -182,7 +182,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, Certified, Explained, BaseE
             return theta
         rows = generator.permutation(len(y))[:_START_ROWS]
         exact = Likelihood(self._structure, X[rows], y[rows, None], float(self.alpha))
-        found = maximise(exact, [theta], self.kernel_.bounds)[0]
+        found = maximise(exact, [theta], self.kernel_.bounds)
         return found.theta if math.isfinite(found.value) else theta
 
     def _bound(

@@ -36,9 +36,9 @@ from trueline.estimators.shared.validation import (
     validate_data,
     wrappers,
 )
+from trueline.online.pass_kernels import Penalty
 from trueline.online.passes import (
     Order,
-    Penalty,
     Record,
     Stopping,
     Task,

@@ -19,7 +19,8 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.online import rules
 from trueline.online.direct_forms import run_direct_pocket, run_direct_textbook
 from trueline.online.history import trace_of_run
-from trueline.online.passes import DirectTask, Order, Penalty, Stopping, Task, averaged, run_passes
+from trueline.online.pass_kernels import Penalty
+from trueline.online.passes import DirectTask, Order, Stopping, Task, averaged, run_passes
 from trueline.online.perceptron_forms import run_batch, run_pocket, run_textbook, survivors
 from trueline.online.rows import Rows
 

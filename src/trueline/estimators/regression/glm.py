@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
@@ -38,6 +37,7 @@ from trueline.estimators.shared.validation import (
     takes_batches,
     unpacked,
     weights_of,
+    with_weight,
 )
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
 from trueline.numerics.blas import single_threaded_blas
@@ -260,12 +260,8 @@ class GeneralizedLinearRegressor(
             own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
-        if weights is None or weights.all():
-            return self._stated(X, own, weights, shift), X, y
-        present = np.flatnonzero(weights)
-        part = (X.tocsr() if sp.issparse(X) else X)[present]
-        shift = None if shift is None else shift[present]
-        return self._stated(part, own[present], weights[present], shift), X, y
+        part, weights, own, shift = with_weight(X, weights, own, shift)
+        return self._stated(part, own, weights, shift), X, y
 
     @fit_with_callbacks
     @takes_batches

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import GaussianLikelihood
 from trueline.moments import Moments
@@ -59,10 +60,7 @@ class FittedFromMoments(GaussianLikelihood):
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         batch = Moments.from_rows(problem.design, problem.target, problem.weights)
         if not batch.is_finite() or not (batch.is_ordinary() or exponents_of(problem) is None):
-            raise ValueError(
-                "The squares of these values overflow or vanish in double precision: multiply the "
-                "columns or the target by a power of ten before partial_fit."
-            )
+            raise squares_out_of_range(" before partial_fit")
         moments = batch if first else self.moments_ + batch
         dtype = X.dtype if first else self.coef_.dtype
         self._fit_moments(moments, dtype, y.ndim if first else self._y_ndim())

@@ -24,6 +24,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.design import DenseDesign
+from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import Host, LinearEstimator, build_problem, fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.precision import exponents_of
@@ -363,10 +364,7 @@ def _is_safe(moments: Moments | None) -> bool:
 def _check_range(problem: Problem) -> None:
     """Refuse data whose squares overflow or vanish: the scores would mean nothing."""
     if exponents_of(problem) is not None:
-        raise ValueError(
-            "The squares of these values overflow or vanish in double precision: multiply the "
-            "columns or the target by a power of ten."
-        )
+        raise squares_out_of_range()
 
 
 class AsNumbers(RegressorMixin, BaseEstimator):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
 from trueline.estimators.shared.base import Host
-from trueline.estimators.shared.validation import validate_data
+from trueline.estimators.shared.validation import validate_data, with_weight
 from trueline.inference import CoefficientTable, fisher_covariance, quantile_covariance
 
 Array = NDArray[np.float64]
@@ -125,11 +125,7 @@ default="epanechnikov"
             reset=False,
         )
         weights = self._weights(sample_weight, X)
-        y = y.astype(np.float64)
-        if weights is not None and not weights.all():
-            present = np.flatnonzero(weights)
-            X = X.tocsr()[present] if hasattr(X, "tocsr") else X[present]
-            y, weights = y[present], weights[present]
+        X, weights, y = with_weight(X, weights, y.astype(np.float64))
         return X, y, weights
 
 

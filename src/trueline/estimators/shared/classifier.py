@@ -26,6 +26,7 @@ from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
     refuse_missing,
+    with_weight,
 )
 from trueline.losses import Loss
 from trueline.penalties import Penalty
@@ -336,11 +337,8 @@ class LinearClassifierBase(ClassifierMixin, Host):
     ) -> tuple[Problem, Codes]:
         """The problem of checked data, and the classes that it is about."""
         weights = self._with_class_weights(classes, codes, weights)
-        if weights is not None and not weights.all():
-            # What does not count is left out: a class without weight shows, and nothing else.
-            counted = np.flatnonzero(weights)
-            X = (X.tocsr() if sp.issparse(X) else X)[counted]
-            codes, weights = codes[counted], weights[counted]
+        # What does not count is left out: a class without weight shows, and nothing else.
+        X, weights, codes = with_weight(X, weights, codes)
         present = self._present_classes(classes, codes)
         target = self._target(codes, len(classes))
         if len(present) < len(classes):

@@ -42,6 +42,7 @@ from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
     numeric_target,
+    with_weight,
     without_idle_extremes,
 )
 from trueline.losses import Squared
@@ -133,15 +134,14 @@ def real_problem(
             keep_columns_of(model, X)
     Y = Y[:, None] if Y.ndim == 1 else Y
     weights = model._weights(sample_weight, X)
-    if weights is None or weights.all():
-        return model._problem(X, Y, weights), X, y
     # Rows of weight zero are left out, or only what is so large in them that its square would
     # overflow: zero times infinity is no number.
-    if not model._leaves_out_idle_rows:
-        return model._problem(*without_idle_extremes(X, Y, weights), weights), X, y
-    present = np.flatnonzero(weights)
-    rows = (X.tocsr() if sp.issparse(X) else X)[present]
-    return model._problem(rows, Y[present], weights[present]), X, y
+    rows = X
+    if model._leaves_out_idle_rows:
+        rows, weights, Y = with_weight(X, weights, Y)
+    elif weights is not None and not weights.all():
+        rows, Y = without_idle_extremes(X, Y, weights)
+    return model._problem(rows, Y, weights), X, y
 
 
 @dataclass(frozen=True)

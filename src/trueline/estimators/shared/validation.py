@@ -216,6 +216,16 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = np.float64) -> NDArray[
     return np.asarray(weights)
 
 
+def with_weight(X: Any, weights: Array | None, *others: Any) -> tuple[Any, ...]:
+    """X, weights and others (or None) of the rows that have a weight."""
+    if weights is None or weights.all():
+        return X, weights, *others
+    present = np.flatnonzero(weights)
+    X = X.tocsr() if sp.issparse(X) else X
+    kept = (None if other is None else other[present] for other in others)
+    return X[present], weights[present], *kept
+
+
 def signed_row_weights(sample_weight: Any, n: int, X: Any) -> Array:
     """One weight for each of n rows; a support vector machine leaves out those not positive.
 

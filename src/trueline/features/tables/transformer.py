@@ -30,8 +30,6 @@ from trueline.features.tables.columns import (
 from trueline.features.tables.encoders import Booleans, Categories, Dates, Encoder, Numbers, Texts
 from trueline.wording import counted, shown_as_text
 
-__all__ = ["DesignMatrix", "TableFeatures", "design_matrix", "gives_away"]
-
 # Rows looked at first: columns that do not give the target away there, and that is nearly all of
 # them, need no look at the rest.
 _FIRST = 2_000

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.errors import squares_out_of_range
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.selection.criteria import Criterion
@@ -248,10 +249,7 @@ def _check_range(sizes: Array, y_size: float) -> None:
     """Refuse squares that are lost or infinite; columns of zeros are fine."""
     fine = (sizes == 0) | ((sizes > 1e-200) & (sizes < 1e200))
     if not (fine.all() and y_size < 1e200):
-        raise ValueError(
-            "The squares of these values overflow or vanish in double precision: multiply the "
-            "columns or the target by a power of ten."
-        )
+        raise squares_out_of_range()
 
 
 def _check_memory(d: int) -> None:

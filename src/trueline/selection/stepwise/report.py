@@ -156,6 +156,4 @@ class Watcher:
             coef=W,
             intercept=y_mean - x_mean @ W,
         )
-        # Every callback hears of every event, also when an earlier one asked to stop.
-        stop = [callback(event) is True for callback in self.monitor.callbacks]
-        return any(stop)
+        return self.monitor.tell(event)
