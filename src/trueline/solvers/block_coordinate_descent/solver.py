@@ -7,37 +7,28 @@ The work is done in :mod:`trueline.solvers.block_coordinate_descent`: working se
 block steps on their Gram matrix, Newton steps on the blocks that are not zero. Moments of the data
 stand for the rows where these are many. Targets that are not coupled are fitted one by one.
 
-Its certificate is a dual point, safe from rounding in every entry. As in
-:mod:`trueline.certificates.duality`, any u with sum_i s_i u_i = 0 (with an intercept) gives
-
-    P* >= - sum_i s_i l_i*(u_i) - p*(V),     V = -X^T (s u).
-
-V is known up to a rounding of e_j. A norm of a block grows with the magnitude of each of its
-entries, so that p* is largest at abs(V) + e, entry by entry. Coefficients without any penalty cost
-abs(V_j) R_j for abs(w_j) <= R_j.
+The dual point of its proof is made of the residuals (:mod:`trueline.certificates.duality`); moments
+tell the gap without another reading of the rows (:mod:`trueline.certificates.quadratic`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
-from trueline.certificates.evaluation import Evaluation, Free, Rounding, evaluate, sum_rows
-from trueline.design import as_design
-from trueline.design.dense import DenseDesign
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import sum_rows, unpenalised
+from trueline.certificates.quadratic import moments_problem
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.numerics.jit import is_ready
-from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import PathSolution, Solution
+from trueline.solution import PathSolution, PendingCertificate, Solution
 from trueline.solvers.base import (
     CALL,
     Cost,
@@ -55,6 +46,7 @@ from trueline.solvers.block_coordinate_descent.steps import descend, descend_alo
 from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.iterative import target_gap
+from trueline.solvers.pending import PendingFromMoments
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -165,7 +157,7 @@ class BlockDescent(Solver):
             f"{d * len(iteration.states)} columns in the working set, {sweeps} sweeps"
         ]
         return monitor.solution(
-            iteration.certificate(), status, self.name, max(n_iter, 1), notes=notes, moments=moments
+            iteration.proof(), status, self.name, max(n_iter, 1), notes=notes, moments=moments
         )
 
 
@@ -248,8 +240,11 @@ class _Iteration(Iteration):
     def __init__(
         self, problem: Problem, moments: Moments | None, target: float, start: Array | None
     ) -> None:
-        self.problem, self._rounding = problem, Rounding.of(problem)
-        self.states = states_for(problem, moments, self._rounding.mean)
+        self.problem, self.moments = problem, moments
+        from_moments = moments is not None and not unpenalised(problem).any()
+        self._prover = None if from_moments else Prover(problem)
+        mean = None if self._prover is None else self._prover.mean
+        self.states = states_for(problem, moments, mean)
         penalty = problem.penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
@@ -259,7 +254,7 @@ class _Iteration(Iteration):
                 state.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
             state.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
         self._target, self._aim = target, target
-        self._proof: Certificate | None = None
+        self._proof: Certificate | PendingCertificate | None = None
         self._failures = 0
         self._has_begun = False
         self._place()
@@ -288,8 +283,9 @@ class _Iteration(Iteration):
         if gap > self._target and not self.is_stalled:
             return Progress(objective, gap)
         # Near enough: now with all rounding, which may ask for a little more.
-        certificate = self.certificate()
-        if certificate.gap > self._target:
+        proof = self.proof()
+        proven = proof.gap if isinstance(proof, Certificate) else proof.bound()
+        if proven > self._target:
             self._failures += 1
             self._aim *= 0.1
             if self._failures >= _FAILURES:
@@ -297,73 +293,26 @@ class _Iteration(Iteration):
                 # exceeds what was asked for.
                 self.is_settled = gap <= self._target
                 self.is_stalled = True
-        return Progress(objective, certificate.gap)
+        return Progress(objective, proven)
 
-    def certificate(self) -> Certificate:
-        """What is proven about the present point."""
-        if self._proof is None:
-            self._proof = certify_blocks(self.problem, self.coef, self.intercept, self._rounding)
+    def proof(self) -> Certificate | PendingCertificate:
+        """What is proven about the present point; worked out later, if the moments tell enough."""
+        if self._proof is None and self._prover is None:
+            pending = self._from_moments()
+            if pending.bound() <= self._target:
+                self._proof = pending
+            else:  # the rows tell more digits
+                self._prover = Prover(self.problem)
+        if self._proof is None and self._prover is not None:
+            self._proof = self._prover.certify(self.coef, self.intercept)
+        assert self._proof is not None
         return self._proof
 
-
-_EPS = float(np.finfo(np.float64).eps)
-
-
-def certify_blocks(
-    problem: Problem, W: Array, b: Array, rounding: Rounding | None = None
-) -> Certificate:
-    """The certificate of a point, for squared loss; the data's constants if they are known."""
-    penalty = problem.penalty
-    assert isinstance(penalty, BlockNorms)
-    rounding = (rounding or Rounding.of(problem)).confirmable()
-    at = _evaluate(problem, rounding, W, b)
-    u = at.u
-    if problem.fit_intercept:
-        for _ in range(2):  # the second round removes the rounding of the first
-            u = u - sum_rows(problem.weigh(u)) / problem.total_weight
-    size = np.sqrt(sum_rows(problem.weigh(u**2))) * (1 + 1e-6)
-    V = problem.design.rmatvec(problem.weigh(u))
-    outer = np.abs(V) + rounding.products(3 * size)
-    free = penalty.unpenalised(W.shape)
-    t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
-    point = DualPoint(u * t, outer * t, outer * t)
-    radius = intercept_radius(problem, b)
-    lower = dual_value(problem, rounding, point, radius, Free.of(problem, free, W))
-    lower = lower - _margin(problem, rounding, point)
-    gap = at.objective + at.objective_rounding - lower
-    return Certificate(
-        kind="duality",
-        objective=float(at.objective.sum()),
-        objective_rounding=2 * float(at.objective_rounding.sum()),
-        gap=checkable(gap.sum(), at.objective.sum()),
-        loss=problem.loss,
-        penalty=penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={"dual": point.u},
-    )
-
-
-def _evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
-    """The problem at a point; columns whose coefficients are zero need not be read for it."""
-    used = np.flatnonzero(W.any(axis=1))
-    design = problem.design
-    if not isinstance(design, DenseDesign) or 2 * len(used) > len(W):
-        return evaluate(problem, rounding, W, b)
-    accuracy = rounding.accuracy._replace(magnitude=rounding.accuracy.magnitude[used])
-    part = replace(rounding, accuracy=accuracy, mean=rounding.mean[used])
-    smaller = replace(problem, design=as_design(design.X[:, used]), penalty=NoPenalty())
-    at = evaluate(smaller, part, W[used], b)
-    value = problem.penalty.value_per_target(W)
-    return at._replace(
-        objective=at.objective + value,
-        objective_rounding=at.objective_rounding + (len(W) + 8) * _EPS * np.abs(value),
-    )
-
-
-def _margin(problem: Problem, rounding: Rounding, point: DualPoint) -> Array:
-    """What the checker's own rounding may take: it adds up the same terms in another way."""
-    terms = np.abs(problem.weigh(problem.loss.conjugate(problem.target, point.u)))
-    products = np.abs(problem.weigh(point.u * problem.target))
-    return rounding.sums * sum_rows(terms + 2 * products)
+    def _from_moments(self) -> PendingFromMoments:
+        problem, gap = self.problem, sum(state.gap for state in self.states)
+        assert self.moments is not None
+        slopes = problem.scores(self.coef, self.intercept) - problem.target
+        if problem.fit_intercept:
+            slopes -= sum_rows(problem.weigh(slopes)) / problem.total_weight
+        stated = moments_problem(problem, self.moments)
+        return PendingFromMoments(stated, self.coef, self.intercept, gap, slopes)
