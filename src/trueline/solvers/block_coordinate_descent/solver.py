@@ -28,7 +28,7 @@ from trueline.numerics.jit import is_ready
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import PathSolution, PendingCertificate, Solution
+from trueline.solution import PathSolution, PendingCertificate, Solution, Status
 from trueline.solvers.base import (
     CALL,
     Cost,
@@ -47,6 +47,7 @@ from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.pending import PendingFromMoments
+from trueline.wording import counted
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -75,12 +76,10 @@ def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
     return n >= 2 * d and d <= limit
 
 
-def states_for(
-    problem: Problem, moments: Moments | None, mean: Array | None = None
-) -> list[BlockState]:
+def states_for(problem: Problem, moments: Moments | None) -> list[BlockState]:
     """One state for all targets if they are coupled, else one for each.
 
-    Without ``moments`` the rows are read. ``mean`` are the means of the columns, if they are known.
+    Without ``moments`` the rows are read.
     """
     penalty = problem.penalty
     assert isinstance(penalty, BlockNorms)
@@ -93,7 +92,7 @@ def states_for(
         if moments is not None:
             return MomentsSource(moments, problem.fit_intercept, targets)
         Y = np.ascontiguousarray(problem.target[:, targets].T)
-        return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept, mean)
+        return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept)
 
     return [BlockState(source(targets), labels) for targets in parts]
 
@@ -145,9 +144,15 @@ class BlockDescent(Solver):
         is_fine = options.tol < _FINEST
         if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse) and not is_fine:
             moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+            if not moments.is_finite():
+                raise FloatingPointError("the sums of squares of the data are not finite")
         target = target_gap(problem, options.tol)
         limit = options.max_iter or _MAX_ITER
         with single_threaded_blas():  # small factors, many of them: threads would only wait
+            if moments is not None and not monitor.is_watching:
+                swept = _swept(problem, moments, target, options.start, monitor)
+                if swept is not None:
+                    return swept
             iteration = _Iteration(problem, moments, target, options.start)
             status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         columns = sum(state.restricted.size for state in iteration.states)
@@ -190,8 +195,9 @@ def _follow(
     steps = np.zeros(len(path), dtype=np.intp)
     if start is not None:
         coefs[0] = start[0].T
-    target = tol * state.scale
-    done = _sweep_along(state, np.array(linear), ridges, target, coefs, gaps, steps)
+    target, done = tol * state.scale, 0
+    if state.has_single_columns:
+        done = _sweep_along(state.source, np.array(linear), ridges, target, coefs, gaps, steps)
     if done < len(path):
         state.start_at(coefs[done])
     for i in range(done, len(path)):
@@ -210,7 +216,7 @@ def _follow(
 
 
 def _sweep_along(
-    state: BlockState,
+    source: Source,
     linear: Array,
     ridges: Array,
     target: float,
@@ -222,9 +228,8 @@ def _sweep_along(
 
     Few columns that are not much alike take less time than the calls of a Newton step.
     """
-    source = state.source
     is_at_hand = is_ready(descend_along) or is_ready(descend)  # a short run compiles nothing
-    if not (isinstance(source, MomentsSource) and state.has_single_columns and is_at_hand):
+    if not (isinstance(source, MomentsSource) and is_at_hand):
         return 0
     k, d = source.cross.shape
     if d > _MOST_SWEPT or not linear.all():
@@ -234,6 +239,41 @@ def _sweep_along(
     return descend_along(*own, goal, target, np.empty((k, d)), coefs, gaps, sweeps)
 
 
+def _swept(
+    problem: Problem, moments: Moments, target: float, start: Array | None, monitor: Monitor
+) -> Solution | None:
+    """The solution for targets that share columns, where sweeps alone find and prove it."""
+    penalty, (d, k) = problem.penalty, (problem.n_features, problem.n_targets)
+    if "coupled" not in penalty.capabilities:
+        return None
+    assert isinstance(penalty, BlockNorms)
+    source = MomentsSource(moments, problem.fit_intercept, slice(0, k))
+    linear, ridges = penalty.strengths(d, k)[:, :1].T.copy(), np.array([penalty.curvature])
+    coefs, gaps, sweeps = np.zeros((1, k, d)), np.empty(1), np.zeros(1, dtype=np.intp)
+    if start is not None:
+        coefs[0] = start.T
+    if not _sweep_along(source, linear, ridges, target, coefs, gaps, sweeps):
+        return None
+    b = source.y_mean - coefs[0] @ source.x_mean
+    proof = _from_moments(problem, moments, np.ascontiguousarray(coefs[0].T), b, float(gaps[0]))
+    if not proof.bound() <= target:
+        return None
+    notes = [f"moments; {counted(int(sweeps[0]), 'sweep')} over all columns"]
+    return monitor.solution(
+        proof, Status.CONVERGED, BlockDescent.name, notes=notes, moments=moments
+    )
+
+
+def _from_moments(
+    problem: Problem, moments: Moments, W: Array, b: Array, gap: float
+) -> PendingFromMoments:
+    """A proof for later: of the rows it keeps the residuals alone."""
+    slopes = problem.scores(W, b) - problem.target
+    if problem.fit_intercept:
+        slopes -= sum_rows(problem.weigh(slopes)) / problem.total_weight
+    return PendingFromMoments(moments_problem(problem, moments), W, b, gap, slopes)
+
+
 class _Iteration(Iteration):
     """The states of all targets; one step is one look at all columns."""
 
@@ -241,10 +281,10 @@ class _Iteration(Iteration):
         self, problem: Problem, moments: Moments | None, target: float, start: Array | None
     ) -> None:
         self.problem, self.moments = problem, moments
-        from_moments = moments is not None and not unpenalised(problem).any()
-        self._prover = None if from_moments else Prover(problem)
-        mean = None if self._prover is None else self._prover.mean
-        self.states = states_for(problem, moments, mean)
+        # Made when it is needed; moments do without it, as far as they can.
+        self._prover: Prover | None = None
+        self._proves_from_rows = moments is None or bool(unpenalised(problem).any())
+        self.states = states_for(problem, moments)
         penalty = problem.penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
@@ -297,22 +337,16 @@ class _Iteration(Iteration):
 
     def proof(self) -> Certificate | PendingCertificate:
         """What is proven about the present point; worked out later, if the moments tell enough."""
-        if self._proof is None and self._prover is None:
-            pending = self._from_moments()
+        if self._proof is None and not self._proves_from_rows:
+            assert self.moments is not None
+            gap = sum(state.gap for state in self.states)
+            at = self.coef, self.intercept
+            pending = _from_moments(self.problem, self.moments, *at, gap)
             if pending.bound() <= self._target:
                 self._proof = pending
             else:  # the rows tell more digits
-                self._prover = Prover(self.problem)
-        if self._proof is None and self._prover is not None:
+                self._proves_from_rows = True
+        if self._proof is None:
+            self._prover = self._prover or Prover(self.problem)
             self._proof = self._prover.certify(self.coef, self.intercept)
-        assert self._proof is not None
         return self._proof
-
-    def _from_moments(self) -> PendingFromMoments:
-        problem, gap = self.problem, sum(state.gap for state in self.states)
-        assert self.moments is not None
-        slopes = problem.scores(self.coef, self.intercept) - problem.target
-        if problem.fit_intercept:
-            slopes -= sum_rows(problem.weigh(slopes)) / problem.total_weight
-        stated = moments_problem(problem, self.moments)
-        return PendingFromMoments(stated, self.coef, self.intercept, gap, slopes)
