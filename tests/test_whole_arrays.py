@@ -1,5 +1,7 @@
 """Kernels with a second form, of whole arrays, until they are compiled: both are the same."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from trueline.numerics.jit import compiler
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.base import Options
+from trueline.solvers.coordinate_descent import homotopy
 from trueline.solvers.newton.batched import few_columns, steps
 from trueline.solvers.smo import inner
 
@@ -88,3 +91,27 @@ def test_newton_steps_on_few_columns(loss, d, has_intercept, monkeypatch):
         assert certificate.verify(X, y, problem.weights)
         found.append(solution.coef)
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-9)
+
+
+def whole_form(name):
+    return getattr(homotopy, f"{name}_whole")
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_paths_of_the_lasso(seed, curvature, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 12)) @ rng.standard_normal((12, 12))
+    X[:, 5] = X[:, 4] + X[:, 3]  # the three are never in together
+    G, c = X.T @ X, X.T @ rng.standard_normal(40)
+    strengths = np.abs(c).max() * np.geomspace(1.0, 1e-3, 30)
+    found = []
+    monkeypatch.setattr(homotopy, "_follow", as_written(homotopy._follow))
+    names = [name[:-6] for name in vars(homotopy) if name.endswith("_whole")]
+    monkeypatch.setattr(np, "empty", partial(np.full, fill_value=np.nan))  # is not to be read
+    for form in (lambda name: as_written(getattr(homotopy, name)), whole_form):
+        for name in names:
+            monkeypatch.setattr(homotopy, name, form(name))
+        found.append(homotopy.propose(G, c, strengths, curvature * strengths))
+    assert len(found[0]) == 30
+    np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-9)

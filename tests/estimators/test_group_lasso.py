@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import GroupLasso, Lasso, LinearRegressor, MultiTaskLasso
-from trueline.penalties import Group
+from trueline.penalties import Group, MultiTask
 
 SHAPES = {"tall": (120, 12), "wide": (30, 60)}
 
@@ -238,3 +238,22 @@ def test_what_is_proven_of_a_strength_of_nearly_nothing_holds():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
     assert MultiTaskLasso(alpha=1e-300).fit(X, Y).verify(X, Y)
+
+
+@pytest.mark.parametrize("penalty", [Group(1.0, np.array([0, 0, 1, 1])), MultiTask(1.0)])
+def test_errors_along_a_block_add_up_to_the_norm_of_any_error(penalty):
+    rng = np.random.default_rng(0)
+    V, E = rng.standard_normal((4, 2)), rng.uniform(size=(4, 2))
+    norm = penalty.value  # the sum of the norms: weights of two columns are the same for both
+    assert norm(np.abs(V) + penalty.along(V, E)) == pytest.approx(norm(V) + norm(E), rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [30, 300])
+def test_proofs_from_moments_hold_where_the_columns_of_a_block_round_differently(n):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 6)) * np.array([1.0, 1e-2, 1e2, 1.0, 1e2, 1e-1])
+    y = X @ np.array([1.0, 50.0, 0.02, 0.5, 0.01, 1.0]) + rng.standard_normal(n)
+    model = GroupLasso(1e-3, 3).fit(X, y)
+    assert model.verify(X, y)
+    assert "moments" in str(model.explain())
+    assert model.certificate_.gap <= 1e-6 * 0.5 * ((y - y.mean()) ** 2).sum()

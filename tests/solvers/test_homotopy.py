@@ -92,7 +92,7 @@ def test_a_wrong_proposal_is_found_out(monkeypatch):
     alphas, right, _ = lasso_path(X, y, alphas=30, tol=1e-8)
 
     def wrong(self, levels, curvatures):
-        W = propose(self._gram, self._cross[0], levels, curvatures)
+        W = propose(self.gram, self.cross[0], levels, curvatures)
         W[12] *= 1.01
         return W, self._at(W)
 

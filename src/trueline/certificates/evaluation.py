@@ -44,6 +44,7 @@ from trueline.design.stacked import sums_at
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
+from trueline.penalties.group import BlockNorms
 from trueline.problem import MomentsProblem, Problem
 
 Array = NDArray[np.float64]
@@ -534,6 +535,8 @@ def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:
     """Which coefficients are free of any penalty, of shape (d, k): their V must vanish."""
     shape = (problem.n_features, problem.n_targets)
     penalty = problem.penalty
+    if isinstance(penalty, BlockNorms):
+        return penalty.unpenalised(shape)
     if "coordinates" not in penalty.capabilities:
         return np.zeros(shape, dtype=bool)
     endless = np.isinf(penalty.lower) & np.isinf(penalty.upper)

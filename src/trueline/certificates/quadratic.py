@@ -40,7 +40,7 @@ abs(t q_j) (R_j + abs(w_j)), and the proof is about abs(w_j) <= R_j.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, unpenalised
 from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.penalties.group import BlockNorms
 from trueline.problem import MomentsProblem, Problem
 
 Array = NDArray[np.float64]
@@ -265,8 +266,8 @@ def residual_gap(
     error: Array,
     imbalance: Array,
     reach: Array,
-) -> Array:
-    """The bound of the module's text, per target.
+) -> tuple[Array, Array]:
+    """The bound of the module's text and its t, per target.
 
     Parameters
     ----------
@@ -291,7 +292,8 @@ def residual_gap(
     terms = value + conjugate - t * np.sum(product, axis=0) + t * np.sum(error * np.abs(W), axis=0)
     rounding = (len(W) + 16) * _EPS * size
     # One factor for all targets: the checker knows the sum of their losses.
-    return np.max((1 - t) ** 2) * loss + imbalance + terms + np.sum(rest, axis=0) + rounding
+    gap = np.max((1 - t) ** 2) * loss + imbalance + terms + np.sum(rest, axis=0) + rounding
+    return gap, t
 
 
 def coefficient_reach(problem: Problem | MomentsProblem, W: Array, alone: Array) -> Array:
@@ -323,15 +325,25 @@ def certify_fenchel(
         alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
     reach = coefficient_reach(problem, W, alone)
     imbalance = (np.abs(slope) + slope_error) ** 2 / (2 * rounding.weight)
-    gap = residual_gap(problem.penalty, W, loss, -g, error, imbalance, reach)
+    gap, _ = residual_gap(problem.penalty, W, loss, -g, error, imbalance, reach)
     return _certificate(problem, W, b, at.objective, at.objective_rounding, gap, floor)
 
 
-def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certificate:
+def certify_from_moments(
+    problem: MomentsProblem, W: Array, b: Array, slopes: Array | None = None
+) -> Certificate:
     """The certificate of a point, from the moments: the rows are not read.
 
     The checker will read them. Its own rounding, of which the sizes of the columns tell, is part
     of the claim.
+
+    Parameters
+    ----------
+    problem : MomentsProblem
+    W, b : arrays of shape (d, k) and (k,)
+    slopes : array of shape (n, k), optional
+        X W + b - y, less its mean if there is an intercept: t times that is the dual point that
+        norms of blocks are to be shown. All entries of a block err together.
     """
     centred = problem.moments
     moments = centred if problem.fit_intercept else centred.about_zero()
@@ -362,9 +374,14 @@ def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certifi
     reach = coefficient_reach(problem, W, alone)
     value = penalty.value_per_target(W)
     loss = 0.5 * square + loss_error
-    gap = residual_gap(penalty, W, loss, -gradient, error, imbalance, reach)
+    if isinstance(penalty, BlockNorms):
+        error = error + penalty.along(gradient, 3 * error)
+    gap, t = residual_gap(penalty, W, loss, -gradient, error, imbalance, reach)
     rounding = loss_error + (imbalance - offset) + (len(W) + 8) * _EPS * value + 1e-290
-    return _certificate(problem, W, b, 0.5 * square + offset + value, rounding, gap, 1e-14)
+    found = _certificate(problem, W, b, 0.5 * square + offset + value, rounding, gap, 1e-14)
+    if slopes is None:
+        return found
+    return replace(found, kind="duality", witness={"dual": slopes * t})
 
 
 def _certificate(

@@ -190,6 +190,16 @@ def pocket_pass(
     return -1
 
 
+def _add_row_whole(scores: Any, step: float, row: Any) -> None:
+    scores += step * row
+
+
+@kernel(whole=_add_row_whole)
+def _add_row(scores: Any, step: float, row: Any) -> None:
+    for j in range(scores.shape[0]):
+        scores[j] += step * row[j]
+
+
 @kernel
 def dual_pass(
     K: Any,
@@ -237,8 +247,7 @@ def dual_pass(
         step = y[i] * steps[i]
         alpha[i] += step
         alpha[n] += step * constant
-        for j in range(n):
-            scores[j] += step * K[i, j]
+        _add_row(scores, step, K[i])
         counts[i] += 1
         tally[2] += 1.0
     return -1

@@ -160,6 +160,13 @@ class BlockNorms(Penalty):
     def _least(self, room: Array) -> Array:
         return np.min(room, axis=0, initial=1.0)
 
+    def along(self, V: Array, E: Array) -> Array:
+        """Magnitudes in the direction of each block of V, whose norms are those of the blocks of E.
+
+        With them ||abs(V) + along|| = ||V|| + ||E||.
+        """
+        return np.abs(self._norms(V)[0]) * self._norms(E)[1]
+
     def unpenalised(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Which coefficients of W, of that shape, are free of any penalty."""
         return (self._linear(shape) == 0) & (self.curvature == 0)

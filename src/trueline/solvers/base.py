@@ -232,7 +232,10 @@ class Solver(ABC):
         """Solve."""
 
     def reads_once(self, facts: Facts) -> bool:
-        """Whether the rows of such a problem are read once, for their moments."""
+        """Whether the rows of such a problem are read once, for their moments.
+
+        NaN, infinity and numbers out of range show in these: they are kept in the solution.
+        """
         return False
 
     def solve_from_moments(

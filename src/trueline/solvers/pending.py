@@ -1,15 +1,19 @@
-"""The answer to a member of a set, with a proof that is worked out when somebody asks for it."""
+"""Answers with a proof that is worked out when somebody asks for it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
+from trueline.certificates.quadratic import certify_from_moments
 from trueline.certificates.tangent import at_most_objective
+from trueline.problem import MomentsProblem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 
@@ -17,6 +21,10 @@ Array = NDArray[np.float64]
 
 #: Certificates claim a little more than the bound that they rest on.
 CLAIMED = 1.25
+# Rounding of the correlations, relative to their thresholds, up to which it is bounded by norms;
+# and the least share of them that is told apart from none.
+_SLIGHT, _LEAST = 1e-3, 1e-14
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,53 @@ class PendingMember:
         answer = self.answer
         problem = self.problems[answer.number]
         return at_most_objective(problem, certify(problem, answer.coef, answer.intercept))
+
+
+@dataclass(frozen=True)
+class PendingFromMoments:
+    """A proof for squared loss, which the moments will do for."""
+
+    problem: MomentsProblem
+    coef: Array
+    intercept: Array
+    gap: float  # as the solver saw it at its end, but for rounding
+    slopes: Array | None = None  # of blocks of coefficients (certify_from_moments)
+
+    def bound(self) -> float:
+        return self._bound
+
+    @cached_property
+    def _bound(self) -> float:
+        """The gap with what rounding may add to it, by norms in place of entries.
+
+        Where all coefficients have squares, a/2 w^2, an error e of the correlations adds at most
+        e abs(w) + e sqrt(2 gap / a) + e^2 / (2 a) to the conjugate. Without any, an error of at
+        most delta of their thresholds changes the dual point by that share, and the gap by delta
+        times terms which the objective of the best constant bounds. The products with the
+        coefficients change by e.abs(w).
+        """
+        problem, moments, W = self.problem, self.problem.moments, self.coef
+        penalty = problem.penalty
+        if penalty.capabilities.isdisjoint({"elastic", "nonnegative", "blocks"}):
+            return math.inf
+        weight, rows = moments.weight, min(moments.count, 2048)
+        root = np.sqrt(moments.x_size + weight * moments.x_mean**2)
+        target = np.sqrt(moments.y_size + weight * moments.y_mean**2)
+        reach = root @ np.abs(W) + math.sqrt(weight) * np.abs(self.intercept) + target
+        units = moments.unit + (len(W) + rows + moments.count / 2048 + 32) * _EPS
+        error = 4 * units * reach * root[:, None]
+        added = 8 * units * float(reach @ reach)
+        if np.any(penalty.curvature):
+            if not np.all(penalty.curvature):
+                return math.inf
+            return 1.1 * self.gap + added + 6 * float((error**2 / penalty.curvature).sum())
+        room = float(penalty.dual_scale(error / _LEAST).min())
+        if room * _SLIGHT <= _LEAST:
+            return math.inf
+        return 1.1 * self.gap + added + 6 * _LEAST / room * float(moments.y_size.sum())
+
+    def certificate(self) -> Certificate:
+        return certify_from_moments(self.problem, self.coef, self.intercept, self.slopes)
 
 
 def single_solutions(problems: ProblemSet, paths: list[PathSolution]) -> list[Solution]:

@@ -327,7 +327,9 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     def _run(self, task: Task) -> Solution:
         """Carry out the plan, and deal with numbers too large or too small to be squared."""
         problem, X = task.problem, task.X
-        if not SOLVERS[task.plan.chosen].shows_nonfinite or problem.design.is_sparse:
+        solver = SOLVERS[task.plan.chosen]
+        shows_all = solver.shows_nonfinite or solver.reads_once(task.plan.facts)
+        if not shows_all or problem.design.is_sparse:
             refuse_nonfinite(X, type(self).__name__)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
@@ -343,7 +345,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             return task.run_scaled()
         found = solution.moments
         # Who took over from the chosen solver was told nothing of its sums of squares.
-        tells = found is None and solution.solver == task.plan.chosen
+        tells = found is None and solver.shows_nonfinite and solution.solver == task.plan.chosen
         if tells or (found and found.is_ordinary()) or exponents_of(problem) is None:
             return solution
         return task.run_scaled()

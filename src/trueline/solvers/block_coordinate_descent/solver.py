@@ -7,37 +7,28 @@ The work is done in :mod:`trueline.solvers.block_coordinate_descent`: working se
 block steps on their Gram matrix, Newton steps on the blocks that are not zero. Moments of the data
 stand for the rows where these are many. Targets that are not coupled are fitted one by one.
 
-Its certificate is a dual point, safe from rounding in every entry. As in
-:mod:`trueline.certificates.duality`, any u with sum_i s_i u_i = 0 (with an intercept) gives
-
-    P* >= - sum_i s_i l_i*(u_i) - p*(V),     V = -X^T (s u).
-
-V is known up to a rounding of e_j. A norm of a block grows with the magnitude of each of its
-entries, so that p* is largest at abs(V) + e, entry by entry. Coefficients without any penalty cost
-abs(V_j) R_j for abs(w_j) <= R_j.
+The dual point of its proof is made of the residuals (:mod:`trueline.certificates.duality`); moments
+tell the gap without another reading of the rows (:mod:`trueline.certificates.quadratic`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
-from trueline.certificates.evaluation import Evaluation, Free, Rounding, evaluate, sum_rows
-from trueline.design import as_design
-from trueline.design.dense import DenseDesign
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import sum_rows, unpenalised
+from trueline.certificates.quadratic import moments_problem
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.numerics.jit import is_ready
-from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import PathSolution, Solution
+from trueline.solution import PathSolution, PendingCertificate, Solution, Status
 from trueline.solvers.base import (
     CALL,
     Cost,
@@ -55,6 +46,8 @@ from trueline.solvers.block_coordinate_descent.steps import descend, descend_alo
 from trueline.solvers.block_coordinate_descent.working_set import BlockState
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.iterative import target_gap
+from trueline.solvers.pending import PendingFromMoments
+from trueline.wording import counted
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -83,12 +76,10 @@ def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
     return n >= 2 * d and d <= limit
 
 
-def states_for(
-    problem: Problem, moments: Moments | None, mean: Array | None = None
-) -> list[BlockState]:
+def states_for(problem: Problem, moments: Moments | None) -> list[BlockState]:
     """One state for all targets if they are coupled, else one for each.
 
-    Without ``moments`` the rows are read. ``mean`` are the means of the columns, if they are known.
+    Without ``moments`` the rows are read.
     """
     penalty = problem.penalty
     assert isinstance(penalty, BlockNorms)
@@ -101,7 +92,7 @@ def states_for(
         if moments is not None:
             return MomentsSource(moments, problem.fit_intercept, targets)
         Y = np.ascontiguousarray(problem.target[:, targets].T)
-        return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept, mean)
+        return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept)
 
     return [BlockState(source(targets), labels) for targets in parts]
 
@@ -153,9 +144,15 @@ class BlockDescent(Solver):
         is_fine = options.tol < _FINEST
         if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse) and not is_fine:
             moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+            if not moments.is_finite():
+                raise FloatingPointError("the sums of squares of the data are not finite")
         target = target_gap(problem, options.tol)
         limit = options.max_iter or _MAX_ITER
         with single_threaded_blas():  # small factors, many of them: threads would only wait
+            if moments is not None and not monitor.is_watching:
+                swept = _swept(problem, moments, target, options.start, monitor)
+                if swept is not None:
+                    return swept
             iteration = _Iteration(problem, moments, target, options.start)
             status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         columns = sum(state.restricted.size for state in iteration.states)
@@ -165,7 +162,7 @@ class BlockDescent(Solver):
             f"{d * len(iteration.states)} columns in the working set, {sweeps} sweeps"
         ]
         return monitor.solution(
-            iteration.certificate(), status, self.name, max(n_iter, 1), notes=notes, moments=moments
+            iteration.proof(), status, self.name, max(n_iter, 1), notes=notes, moments=moments
         )
 
 
@@ -198,8 +195,9 @@ def _follow(
     steps = np.zeros(len(path), dtype=np.intp)
     if start is not None:
         coefs[0] = start[0].T
-    target = tol * state.scale
-    done = _sweep_along(state, np.array(linear), ridges, target, coefs, gaps, steps)
+    target, done = tol * state.scale, 0
+    if state.has_single_columns:
+        done = _sweep_along(state.source, np.array(linear), ridges, target, coefs, gaps, steps)
     if done < len(path):
         state.start_at(coefs[done])
     for i in range(done, len(path)):
@@ -218,7 +216,7 @@ def _follow(
 
 
 def _sweep_along(
-    state: BlockState,
+    source: Source,
     linear: Array,
     ridges: Array,
     target: float,
@@ -230,9 +228,8 @@ def _sweep_along(
 
     Few columns that are not much alike take less time than the calls of a Newton step.
     """
-    source = state.source
     is_at_hand = is_ready(descend_along) or is_ready(descend)  # a short run compiles nothing
-    if not (isinstance(source, MomentsSource) and state.has_single_columns and is_at_hand):
+    if not (isinstance(source, MomentsSource) and is_at_hand):
         return 0
     k, d = source.cross.shape
     if d > _MOST_SWEPT or not linear.all():
@@ -242,14 +239,52 @@ def _sweep_along(
     return descend_along(*own, goal, target, np.empty((k, d)), coefs, gaps, sweeps)
 
 
+def _swept(
+    problem: Problem, moments: Moments, target: float, start: Array | None, monitor: Monitor
+) -> Solution | None:
+    """The solution for targets that share columns, where sweeps alone find and prove it."""
+    penalty, (d, k) = problem.penalty, (problem.n_features, problem.n_targets)
+    if "coupled" not in penalty.capabilities:
+        return None
+    assert isinstance(penalty, BlockNorms)
+    source = MomentsSource(moments, problem.fit_intercept, slice(0, k))
+    linear, ridges = penalty.strengths(d, k)[:, :1].T.copy(), np.array([penalty.curvature])
+    coefs, gaps, sweeps = np.zeros((1, k, d)), np.empty(1), np.zeros(1, dtype=np.intp)
+    if start is not None:
+        coefs[0] = start.T
+    if not _sweep_along(source, linear, ridges, target, coefs, gaps, sweeps):
+        return None
+    b = source.y_mean - coefs[0] @ source.x_mean
+    proof = _from_moments(problem, moments, np.ascontiguousarray(coefs[0].T), b, float(gaps[0]))
+    if not proof.bound() <= target:
+        return None
+    notes = [f"moments; {counted(int(sweeps[0]), 'sweep')} over all columns"]
+    return monitor.solution(
+        proof, Status.CONVERGED, BlockDescent.name, notes=notes, moments=moments
+    )
+
+
+def _from_moments(
+    problem: Problem, moments: Moments, W: Array, b: Array, gap: float
+) -> PendingFromMoments:
+    """A proof for later: of the rows it keeps the residuals alone."""
+    slopes = problem.scores(W, b) - problem.target
+    if problem.fit_intercept:
+        slopes -= sum_rows(problem.weigh(slopes)) / problem.total_weight
+    return PendingFromMoments(moments_problem(problem, moments), W, b, gap, slopes)
+
+
 class _Iteration(Iteration):
     """The states of all targets; one step is one look at all columns."""
 
     def __init__(
         self, problem: Problem, moments: Moments | None, target: float, start: Array | None
     ) -> None:
-        self.problem, self._rounding = problem, Rounding.of(problem)
-        self.states = states_for(problem, moments, self._rounding.mean)
+        self.problem, self.moments = problem, moments
+        # Made when it is needed; moments do without it, as far as they can.
+        self._prover: Prover | None = None
+        self._proves_from_rows = moments is None or bool(unpenalised(problem).any())
+        self.states = states_for(problem, moments)
         penalty = problem.penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
@@ -259,7 +294,7 @@ class _Iteration(Iteration):
                 state.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
             state.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
         self._target, self._aim = target, target
-        self._proof: Certificate | None = None
+        self._proof: Certificate | PendingCertificate | None = None
         self._failures = 0
         self._has_begun = False
         self._place()
@@ -288,8 +323,9 @@ class _Iteration(Iteration):
         if gap > self._target and not self.is_stalled:
             return Progress(objective, gap)
         # Near enough: now with all rounding, which may ask for a little more.
-        certificate = self.certificate()
-        if certificate.gap > self._target:
+        proof = self.proof()
+        proven = proof.gap if isinstance(proof, Certificate) else proof.bound()
+        if proven > self._target:
             self._failures += 1
             self._aim *= 0.1
             if self._failures >= _FAILURES:
@@ -297,73 +333,20 @@ class _Iteration(Iteration):
                 # exceeds what was asked for.
                 self.is_settled = gap <= self._target
                 self.is_stalled = True
-        return Progress(objective, certificate.gap)
+        return Progress(objective, proven)
 
-    def certificate(self) -> Certificate:
-        """What is proven about the present point."""
+    def proof(self) -> Certificate | PendingCertificate:
+        """What is proven about the present point; worked out later, if the moments tell enough."""
+        if self._proof is None and not self._proves_from_rows:
+            assert self.moments is not None
+            gap = sum(state.gap for state in self.states)
+            at = self.coef, self.intercept
+            pending = _from_moments(self.problem, self.moments, *at, gap)
+            if pending.bound() <= self._target:
+                self._proof = pending
+            else:  # the rows tell more digits
+                self._proves_from_rows = True
         if self._proof is None:
-            self._proof = certify_blocks(self.problem, self.coef, self.intercept, self._rounding)
+            self._prover = self._prover or Prover(self.problem)
+            self._proof = self._prover.certify(self.coef, self.intercept)
         return self._proof
-
-
-_EPS = float(np.finfo(np.float64).eps)
-
-
-def certify_blocks(
-    problem: Problem, W: Array, b: Array, rounding: Rounding | None = None
-) -> Certificate:
-    """The certificate of a point, for squared loss; the data's constants if they are known."""
-    penalty = problem.penalty
-    assert isinstance(penalty, BlockNorms)
-    rounding = (rounding or Rounding.of(problem)).confirmable()
-    at = _evaluate(problem, rounding, W, b)
-    u = at.u
-    if problem.fit_intercept:
-        for _ in range(2):  # the second round removes the rounding of the first
-            u = u - sum_rows(problem.weigh(u)) / problem.total_weight
-    size = np.sqrt(sum_rows(problem.weigh(u**2))) * (1 + 1e-6)
-    V = problem.design.rmatvec(problem.weigh(u))
-    outer = np.abs(V) + rounding.products(3 * size)
-    free = penalty.unpenalised(W.shape)
-    t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
-    point = DualPoint(u * t, outer * t, outer * t)
-    radius = intercept_radius(problem, b)
-    lower = dual_value(problem, rounding, point, radius, Free.of(problem, free, W))
-    lower = lower - _margin(problem, rounding, point)
-    gap = at.objective + at.objective_rounding - lower
-    return Certificate(
-        kind="duality",
-        objective=float(at.objective.sum()),
-        objective_rounding=2 * float(at.objective_rounding.sum()),
-        gap=checkable(gap.sum(), at.objective.sum()),
-        loss=problem.loss,
-        penalty=penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={"dual": point.u},
-    )
-
-
-def _evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
-    """The problem at a point; columns whose coefficients are zero need not be read for it."""
-    used = np.flatnonzero(W.any(axis=1))
-    design = problem.design
-    if not isinstance(design, DenseDesign) or 2 * len(used) > len(W):
-        return evaluate(problem, rounding, W, b)
-    accuracy = rounding.accuracy._replace(magnitude=rounding.accuracy.magnitude[used])
-    part = replace(rounding, accuracy=accuracy, mean=rounding.mean[used])
-    smaller = replace(problem, design=as_design(design.X[:, used]), penalty=NoPenalty())
-    at = evaluate(smaller, part, W[used], b)
-    value = problem.penalty.value_per_target(W)
-    return at._replace(
-        objective=at.objective + value,
-        objective_rounding=at.objective_rounding + (len(W) + 8) * _EPS * np.abs(value),
-    )
-
-
-def _margin(problem: Problem, rounding: Rounding, point: DualPoint) -> Array:
-    """What the checker's own rounding may take: it adds up the same terms in another way."""
-    terms = np.abs(problem.weigh(problem.loss.conjugate(problem.target, point.u)))
-    products = np.abs(problem.weigh(point.u * problem.target))
-    return rounding.sums * sum_rows(terms + 2 * products)

@@ -21,12 +21,16 @@ one of them comes to rest: so long it stays out.
 
 Nothing is proven here, and ties may end the path early: what is found are proposals, whose gaps
 are computed like those of any other point.
+
+To compile the loop takes seconds. Until then whole arrays do the steps.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsv
+from scipy.linalg.lapack import dpotrf
 
 from trueline.numerics.jit import kernel
 
@@ -46,7 +50,19 @@ _FEW = 64
 _MOST_CHANGES = 8
 
 
-@kernel(reassociate=True)
+def _let_in_whole(
+    G: Array, curvature: float, free: Integers, k: int, column: int, L: Array, row: Array
+) -> bool:
+    diagonal = G[column, column] + curvature
+    if k:
+        row[:k] = dtrsv(L[:k, :k], G[column, free[:k]], lower=1)
+    left = diagonal - row[:k] @ row[:k]
+    if left > 0.0:
+        L[k, :k], L[k, k] = row[:k], np.sqrt(left)
+    return bool(left > _DEPENDENT * diagonal)
+
+
+@kernel(reassociate=True, whole=_let_in_whole)
 def _let_in(
     G: Array, curvature: float, free: Integers, k: int, column: int, L: Array, row: Array
 ) -> bool:
@@ -65,7 +81,12 @@ def _let_in(
     return left > _DEPENDENT * diagonal
 
 
-@kernel
+def _remove_whole(L: Array, k: int, at: int, cosines: Array, sines: Array) -> None:
+    R = np.asarray(np.linalg.qr(np.delete(np.tril(L[:k, :k]), at, axis=0).T, mode="r"))
+    L[: k - 1, : k - 1] = (R * np.sign(R.diagonal())[:, None]).T
+
+
+@kernel(whole=_remove_whole)
 def _remove(L: Array, k: int, at: int, cosines: Array, sines: Array) -> None:
     """Let one of k columns go: rotations bring the rows behind it to triangular form again."""
     for r in range(at + 1, k):
@@ -82,7 +103,12 @@ def _remove(L: Array, k: int, at: int, cosines: Array, sines: Array) -> None:
             up[j] = row[j]
 
 
-@kernel(reassociate=True)
+def _solve_whole(L: Array, k: int, x: Array) -> None:
+    if k:
+        x[:k] = dtrsv(L[:k, :k], dtrsv(L[:k, :k], x[:k], lower=1), lower=1, trans=1)
+
+
+@kernel(reassociate=True, whole=_solve_whole)
 def _solve(L: Array, k: int, x: Array) -> None:
     """Replace x by the solution of L L^T x = x."""
     for i in range(k):
@@ -98,7 +124,11 @@ def _solve(L: Array, k: int, x: Array) -> None:
             x[j] -= value * row[j]
 
 
-@kernel(reassociate=True)
+def _combine_whole(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
+    out[:] = u[:k] @ G[free[:k]]
+
+
+@kernel(reassociate=True, whole=_combine_whole)
 def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
     """out = G_.F u."""
     out[:] = 0.0
@@ -108,7 +138,32 @@ def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
             out[j] += value * row[j]
 
 
-@kernel
+def _go_whole(x: Array, way: float, u: Array, size: int) -> None:
+    x[:size] += way * u[:size]
+
+
+@kernel(whole=_go_whole)
+def _go(x: Array, way: float, u: Array, size: int) -> None:
+    """x += way u, as far as that size."""
+    for i in range(size):
+        x[i] += way * u[i]
+
+
+def _next_to_enter_whole(
+    q: Array, a: Array, strength: float, is_in: Bools, just_left: int
+) -> tuple[int, float]:
+    ways = np.full((2, len(q)), np.inf)
+    for own, sign in zip(ways, (1.0, -1.0)):
+        rate = 1.0 - sign * a
+        np.divide(strength - sign * q, rate, out=own, where=~is_in & (rate > 0.0))
+        if just_left >= 0 and sign * q[just_left] > 0.0:
+            own[just_left] = np.inf
+    first = int(ways.min(axis=0).argmin())
+    best = float(ways[:, first].min())
+    return (first, max(best, 0.0)) if best < np.inf else (-1, np.inf)
+
+
+@kernel(whole=_next_to_enter_whole)
 def _next_to_enter(
     q: Array, a: Array, strength: float, is_in: Bools, just_left: int
 ) -> tuple[int, float]:
@@ -129,7 +184,14 @@ def _next_to_enter(
     return first, best
 
 
-@kernel
+def _first_to_leave_whole(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[int, float]:
+    falls = u[:k] * s[:k] < 0.0
+    ways = np.divide(-w[:k], u[:k], out=np.full(k, np.inf), where=falls)
+    leaves = int(ways.argmin()) if k else -1
+    return (leaves, float(ways[leaves])) if k and ways[leaves] < way else (-1, way)
+
+
+@kernel(whole=_first_to_leave_whole)
 def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[int, float]:
     """Which free coefficient reaches zero before that way is gone, and where; -1 if none does."""
     leaves = -1
@@ -140,7 +202,14 @@ def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[i
     return leaves, way
 
 
-@kernel
+def _factor_whole(G: Array, curvature: float, free: Integers, k: int, L: Array, row: Array) -> bool:
+    H = G[np.ix_(free[:k], free[:k])] + curvature * np.eye(k)
+    factor, failed = dpotrf(H, lower=1)
+    L[:k, :k] = factor
+    return not failed and bool((factor.diagonal() ** 2 > _DEPENDENT * H.diagonal()).all())
+
+
+@kernel(whole=_factor_whole)
 def _factor(G: Array, curvature: float, free: Integers, k: int, L: Array, row: Array) -> bool:
     """The Cholesky factor of H_FF for k free columns; False if they are dependent."""
     is_regular = True
@@ -149,7 +218,25 @@ def _factor(G: Array, curvature: float, free: Integers, k: int, L: Array, row: A
     return is_regular
 
 
-@kernel
+def _rates_whole(
+    G: Array,
+    L: Array,
+    free: Integers,
+    k: int,
+    s: Array,
+    drift: Array,
+    curvature: float,
+    u: Array,
+    a: Array,
+) -> None:
+    u[:k] = s[:k] + drift[free[:k]]
+    _solve_whole(L, k, u)
+    _combine_whole(G, free, k, u, a)
+    a -= drift
+    a[free[:k]] += curvature * u[:k]
+
+
+@kernel(whole=_rates_whole)
 def _rates(
     G: Array,
     L: Array,
@@ -172,7 +259,26 @@ def _rates(
         a[free[i]] += curvature * u[i]
 
 
-@kernel
+def _arrive_whole(
+    G: Array,
+    c: Array,
+    L: Array,
+    free: Integers,
+    k: int,
+    s: Array,
+    strength: float,
+    w: Array,
+    q: Array,
+) -> None:
+    w[:k] = c[free[:k]] - strength * s[:k]
+    _solve_whole(L, k, w)
+    w[:k] *= w[:k] * s[:k] > 0.0
+    _combine_whole(G, free, k, w, q)
+    q[:] = c - q
+    q[free[:k]] = strength * s[:k]
+
+
+@kernel(whole=_arrive_whole)
 def _arrive(
     G: Array,
     c: Array,
@@ -200,7 +306,14 @@ def _arrive(
         q[free[i]] = strength * s[i]
 
 
-@kernel
+def _let_go_whole(place: int, free: Integers, k: int, s: Array, w: Array, is_in: Bools) -> None:
+    for values in (free, s, w):
+        values[place : k - 1] = values[place + 1 : k].copy()
+    is_in[:] = False
+    is_in[free[: k - 1]] = True
+
+
+@kernel(whole=_let_go_whole)
 def _let_go(place: int, free: Integers, k: int, s: Array, w: Array, is_in: Bools) -> None:
     """The free column at a place rests; those that wait for it may enter."""
     for i in range(place, k - 1):
@@ -273,10 +386,8 @@ def _follow(
                     break
             continue
         changes += 1
-        for i in range(k):
-            w[i] += way * u[i]
-        for j in range(d):
-            q[j] -= way * a[j]
+        _go(w, way, u, k)
+        _go(q, -way, a, d)
         strength -= way
         if leaves >= 0:
             _remove(L, k, leaves, cosines, sines)

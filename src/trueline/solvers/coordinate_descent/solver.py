@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
-from trueline.certificates.quadratic import certify_from_moments, is_fenchel, moments_problem
+from trueline.certificates.quadratic import is_fenchel, moments_problem
 from trueline.moments import Moments
 from trueline.numerics.blas import available_threads, run_strands
 from trueline.penalties import Penalty
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import (
@@ -49,6 +47,7 @@ from trueline.solvers.coordinate_descent.source import (
     Terms,
     penalty_terms,
 )
+from trueline.solvers.pending import PendingFromMoments
 
 Array = NDArray[np.float64]
 
@@ -58,9 +57,6 @@ _FACTOR = 0.8
 _ON_THE_WAY = 1e-3
 # Of many strengths on the same rows each takes this share of the work of one alone.
 _OF_A_PATH = 0.1
-# Rounding of the correlations, relative to their thresholds, up to which it is bounded by norms.
-_SLIGHT = 1e-3
-_EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 5000
 
 
@@ -124,46 +120,6 @@ def solve_from_source(
     limit = options.max_iter or 1000
     status, count, _ = run(descent, monitor, max_iter=limit, target_gap=target)
     return descent, status, max(count, 1)
-
-
-@dataclass(frozen=True)
-class _FromMoments:
-    """A proof that is worked out from the moments when somebody looks."""
-
-    problem: MomentsProblem
-    coef: Array
-    intercept: Array
-    gap: float  # as the solver saw it at its end, but for rounding
-
-    def bound(self) -> float:
-        """The gap with what rounding may add to it, by norms in place of entries.
-
-        An error of the correlations by at most delta of their thresholds changes the dual point by
-        that share, and the gap by delta times terms which the objective of the best constant
-        bounds; the products with the coefficients change by e.abs(w).
-        """
-        problem, moments, W = self.problem, self.problem.moments, self.coef
-        penalty = problem.penalty
-        linear, curvature = penalty.linear, penalty.curvature
-        is_open = not penalty.capabilities.isdisjoint({"elastic", "nonnegative"})
-        if not is_open or np.min(linear) <= 0:
-            return math.inf
-        weight, rows = moments.weight, min(moments.count, 2048)
-        root = np.sqrt(moments.x_size + weight * moments.x_mean**2)
-        target = np.sqrt(moments.y_size + weight * moments.y_mean**2)
-        reach = root @ np.abs(W) + math.sqrt(weight) * np.abs(self.intercept) + target
-        units = moments.unit + (len(W) + rows + moments.count / 2048 + 32) * _EPS
-        error = 4 * units * reach * root[:, None]
-        delta = float((error / linear).max(initial=0.0))
-        added = 6 * delta * float(moments.y_size.sum()) + 8 * units * float(reach @ reach)
-        if np.any(curvature):
-            if not np.all(curvature):
-                return math.inf
-            added += float((error**2 / curvature).sum())
-        return 1.01 * self.gap + added if delta < _SLIGHT else math.inf
-
-    def certificate(self) -> Certificate:
-        return certify_from_moments(self.problem, self.coef, self.intercept)
 
 
 class _CoordinateSolver(Solver):
@@ -233,7 +189,7 @@ class _CoordinateSolver(Solver):
         )
         if moments is not None and is_fenchel(problem):
             solution.moments = moments
-            solution.proof = _FromMoments(moments_problem(problem, moments), W, b, gap)
+            solution.proof = PendingFromMoments(moments_problem(problem, moments), W, b, gap)
         else:
             solution.moments = moments
             solution.proof = Prover(problem, rounding=rounding).certify(W, b)
