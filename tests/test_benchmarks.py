@@ -1425,6 +1425,19 @@ def test_fuzzing_adds_no_rounding_of_its_own_to_perfect_fits():
     assert verdict.faults == ()
 
 
+def test_fuzzing_adds_no_rounding_of_its_own_to_near_copies():
+    """Coefficients of millions: the products cancel, and a gap of 1e-8 is claimed to ten digits."""
+    case = FAMILIES["chebyshev"](np.random.default_rng([0, 701_101]))
+    assert judge(case, verified=True).faults == ()
+    w, b = case.estimator.coef_, case.estimator.intercept_
+    assert np.abs(w).max() > 1e6
+    factors = [Fraction(v) for v in (1.0, *(-w).tolist(), -float(b))]
+    present = case.sample_weight > 0
+    rows = np.column_stack([case.y, case.X, np.ones(len(case.y))]).astype(float)[present].tolist()
+    errors = [sum(Fraction(v) * f for v, f in zip(row, factors, strict=True)) for row in rows]
+    assert case.value(case.estimator) == pytest.approx(float(max(map(abs, errors))), rel=4e-16)
+
+
 def test_fuzzing_sees_a_wrong_answer(monkeypatch):
     """A solver that returns zeros, and a certificate that claims them to be best."""
     case = next(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LeastSquares", "independent_columns"]
+__all__ = ["LeastSquares", "independent_columns", "scores"]
 
 Array = NDArray[np.float64]
 
@@ -46,6 +46,22 @@ def _float(value: Fraction) -> float:
         return float(value)
     except OverflowError:
         return float("inf")
+
+
+def scores(X: Array, w: Any, b: float) -> NDArray[np.longdouble]:
+    """X w + b, rounded once to the longest numbers of the machine.
+
+    Columns that nearly depend on each other have coefficients of millions, whose products cancel.
+    """
+    x, x_e = _integers(X)
+    v, w_e = _integers(w)
+    level, b_e = _integers([b])
+    e = min(x_e + w_e, b_e)
+    whole = (x @ v) * (1 << (x_e + w_e - e)) + level[0] * (1 << (b_e - e))
+    exact = [_scaled(int(value), e) for value in whole]
+    high = [_float(value) for value in exact]
+    low = [_float(value - Fraction(near)) for value, near in zip(exact, high, strict=True)]
+    return np.asarray(high, dtype=np.longdouble) + np.asarray(low, dtype=np.longdouble)
 
 
 def _solved(A: NDArray[Any], B: NDArray[Any]) -> tuple[list[int], list[list[Fraction]]]:

@@ -53,6 +53,20 @@ def test_bayesian_ridge_is_that_of_scikit_learn(n, d, fit_intercept):
     assert ours.verify(X, y)
 
 
+def test_a_target_that_is_a_sum_of_columns_beside_dummies_of_all_levels():
+    """The rank of the rows determines lambda |w|^2 then, and the dummies are not used."""
+    generator = np.random.default_rng(0)
+    dummies = np.eye(5)[generator.integers(0, 5, 400)]
+    parts = generator.poisson([30.0, 90.0], (400, 2)).astype(float)
+    X, y = np.column_stack([dummies, parts]), parts.sum(axis=1)
+    model = BayesianRidge().fit(X, y)
+    np.testing.assert_allclose(model.coef_, [0, 0, 0, 0, 0, 1, 1], atol=1e-4)
+    rank = np.linalg.matrix_rank(X - X.mean(axis=0))
+    assert model.lambda_ * (model.coef_**2).sum() == pytest.approx(rank, rel=1e-5)
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-10)
+    assert model.verify(X, y)
+
+
 def test_bayesian_ridge_with_weights_is_that_of_scikit_learn():
     X, y = data(60, 4)
     weights = np.random.default_rng(1).uniform(0, 2, size=60)

@@ -677,3 +677,16 @@ def test_a_gap_bounds_what_near_copies_hide(apart, form, shape):
     best = QuantileRegressor(alpha=0.0, quantile=0.7, solver="highs").fit(centred, y)
     distance = objective(model, X, y) - objective(best, centred, y)
     assert distance <= model.certificate_.gap + 1e-9 * np.abs(y).sum()
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_near_copies_of_few_rows_are_proven_to_the_tolerance(seed):
+    """Sums of few rows round little, which a proof for coefficients of thousands has to know."""
+    random = np.random.default_rng(seed)
+    x = random.integers(0, 2, 13) + 10.0 * (random.random() < 2)
+    X = np.column_stack([x, -0.5 * (x + 1.1e-5 * random.standard_normal(13))])
+    y = random.standard_normal(13)
+    model = QuantileRegressor(alpha=0.0).fit(X, y)
+    assert np.abs(model.coef_).max() > 1e3
+    assert model.certificate_.gap <= 1e-6 * 0.5 * np.abs(y - np.median(y)).sum()
+    assert model.verify(X, y)

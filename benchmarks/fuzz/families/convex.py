@@ -1,7 +1,8 @@
 """Losses and penalties beside the quadratic ones, each against a solver that is not ours.
 
-Objectives are written down once more here, as sums over the rows, in extended precision where the
-machine has it. References are points: the best objective of those that others return counts.
+Objectives are written down once more here, as sums over the rows of exact scores, in extended
+precision where the machine has it. References are points: the best objective of those that others
+return counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 import trueline
-from benchmarks.fuzz import data
+from benchmarks.fuzz import data, exact
 from benchmarks.fuzz.frame import Case
 from benchmarks.fuzz.reference import least_linear, newton
 
@@ -47,7 +48,7 @@ class _Drawn:
         self.V = (self.X - self.mean) / self.spread
 
     def scores(self, w: Array, b: float) -> Any:
-        return self.X.astype(np.longdouble) @ np.asarray(w, dtype=np.longdouble) + b
+        return exact.scores(self.X, w, b)
 
     def point(self, v: Array) -> Point:
         """Coefficients and intercept of those of the standardised columns (intercept last)."""

@@ -330,7 +330,8 @@ def certify_dual(
     V = -pull_rows(problem, centre, weighted)
     size = np.sqrt(squares) * (1 + 1e-6)
     # Once for these sums, once for those of whoever checks them.
-    terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
+    stretch = min(STRETCH, rounding.rows)
+    terms = stretch + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
     point = DualPoint(inside, V - error, V + error)
     level = b + centre @ W
