@@ -12,7 +12,6 @@ Rows of a kernel matrix that are kept, the least recently used ones making room.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from trueline.solvers.smo.program import (
     by_row,
     levels,
     polished,
+    weighted_rows,
 )
 
 Array = NDArray[np.float64]
@@ -39,8 +39,8 @@ WORKING_SET = 2000
 SMALL_WORKING_SET = 250
 LARGE_WORKING_SET = 4000
 _MANY_ROWS = 16_000
-#: Programs up to this size are one working set.
-WHOLE = 2500
+#: Programs of up to so many rows have their whole matrix, if there is room for it.
+WHOLE = 5000
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
 # Compiled steps hear no interrupt: they come in portions of this many steps per multiplier. After
@@ -78,9 +78,14 @@ def solve_dual(
     cache_bytes : float
         For kernel values: the rows that are kept, and the matrix of the working set.
     """
+    if not program.start.any():
+        # Where nothing is to be gained, no kernel value is needed to know it.
+        level, violation = levels(program, program.start, scores := np.zeros(source.n))
+        if violation <= 0:
+            return DualSolution(program.start, scores, level, violation, 0, True)
     limit = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size) if max_iter < 0 else max_iter
     size = np.dtype(source.dtype).itemsize
-    if program.size <= WHOLE and size * (source.n**2 + program.size**2) <= cache_bytes:
+    if source.n <= WHOLE and size * source.n**2 <= cache_bytes:
         return _solve_whole(program, source, tol, limit)
     q, capacity = _shares(program, source, cache_bytes)
     return _Rounds(program, source, tol, limit, q, capacity).solve()
@@ -103,30 +108,18 @@ def _solve_whole(
     program: DualProgram, source: KernelSource, tol: float, limit: int
 ) -> DualSolution:
     """All multipliers in one working set."""
-    K = _matrix(source)
-    is_plain = program.size == source.n
-    Q = K if is_plain else K[np.ix_(program.row, program.row)]
+    K = whole_matrix(source)
     beta = program.start.copy()
-    box = (program.low, program.high, program.epsilon, program.split)
-    diagonal = source.diagonal()[program.row]
-    # Many steps over all multipliers cost more than more steps over few: long ends go to sets.
-    is_large = program.size > 2 * SMALL_WORKING_SET
+    diagonal, targets = source.diagonal(), program.target[: source.n]
     steps = 0
     for _ in range(_STARTS):
-        scores = _weighted_rows(K, by_row(program, beta, source.n))
-        room = program.target - scores[program.row]
-        most = min(limit - steps, 2 * program.size) if is_large else limit - steps
-        taken, worst = _pairs(Q, diagonal, room, beta, box, tol, most)
-        if is_large and worst > tol and steps + taken < limit:
-            begun = replace(program, start=beta)
-            left = limit - steps - taken
-            found = _Rounds(begun, MatrixSource(K), tol, left, SMALL_WORKING_SET).solve()
-            taken, beta = taken + found.n_iter, found.beta
+        scores = weighted_rows(program, K, beta)
+        room = targets - scores
+        taken, _ = _pairs(K, diagonal, room, beta, program.box, tol, limit - steps)
         steps += taken
-        if steps < limit and source.dtype == np.float64:
-            beta, scores = polished(program, K, diagonal, Q, beta)
-        else:
-            scores = _weighted_rows(K, by_row(program, beta, source.n))
+        scores = weighted_rows(program, K, beta)
+        if steps < limit and K.dtype == np.float64:
+            beta, scores = polished(program, K, diagonal, beta, scores)
         level, violation = levels(program, beta, scores)
         if violation <= tol or taken == 0 or steps >= limit:
             break
@@ -148,35 +141,29 @@ def _pairs(
     rounding; the way that it went is then gone on with (:mod:`trueline.solvers.smo.inner`).
     """
     portion = max(_LEAST_PORTION, _PORTION * len(room))
-    reach = largest_score(diagonal)
+    reach, n = largest_score(diagonal), len(room)
+    row = np.arange(len(beta)) % n
     steps, worst = 0, math.inf
-    earlier = beta.copy(), room.copy()
+    earlier = beta.copy(), room[row]
     while steps < limit:
         most = min(portion, limit - steps)
-        before = beta.copy(), room.copy()
+        before = beta.copy(), room[row]
         taken, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, most)
         steps += int(taken)
         if taken < most or not worst > tol:
             break
-        way = Way(*before, beta, room, box[2])
+        left = room[row]
+        way = Way(*before, beta, left, box[2])
         if not way.gain > way.noise(reach):
             break
         # From the portion before, its long step included: what goes on and on grows by a factor.
-        Way(*earlier, beta, room, box[2]).go_on(beta, room, box[0], box[1])
+        Way(*earlier, beta, left, box[2]).go_on(beta, left, box[0], box[1])
+        room[:] = left[:n]
         earlier = before
     return steps, worst
 
 
-def _weighted_rows(K: NDArray[Any], weight: Array) -> Array:
-    """sum_r weight_r K[r], in float64."""
-    scores = np.zeros(len(K))
-    used = np.flatnonzero(weight)
-    if len(used):
-        add_rows(K, used, weight[used], scores, 0, len(K))
-    return scores
-
-
-def _matrix(source: KernelSource) -> NDArray[Any]:
+def whole_matrix(source: KernelSource) -> NDArray[Any]:
     """The whole kernel matrix; not to be written to."""
     if isinstance(source, MatrixSource) and source.is_whole:
         return source.K

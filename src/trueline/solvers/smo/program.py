@@ -32,15 +32,15 @@ bound is left out of the next equations: an active-set method, started next to i
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy.linalg.lapack import dposv
 
-from trueline.solvers.smo.inner import solve_pairs
+from trueline.solvers.smo.inner import add_rows, solve_pairs
 from trueline.trace import Trace
 
 Array = NDArray[np.float64]
@@ -88,6 +88,11 @@ class DualProgram:
         """The variables of each group."""
         parts = [slice(0, self.split), slice(self.split, self.size)]
         return [part for part in parts if part.start < part.stop]
+
+    @property
+    def box(self) -> tuple[Array, Array, float, int]:
+        """What steps with two multipliers keep to."""
+        return self.low, self.high, self.epsilon, self.split
 
     def offsets(self, beta: Array) -> tuple[Array, Array]:
         """What t - f is lowered by to give u and l; infinite where beta cannot move that way."""
@@ -154,15 +159,15 @@ def levels(program: DualProgram, beta: Array, scores: Array) -> tuple[Array, flo
     found, worst = [], -np.inf
     for group in program.groups:
         u, l = room[group] - up[group], room[group] - down[group]
-        free = np.isfinite(u) & np.isfinite(l) & (u == l)
         highest, lowest = float(u.max()), float(l.min())
         worst = max(worst, highest - lowest)
-        if free.any():
-            found.append(float(u[free].mean()))
-        elif np.isfinite(highest) and np.isfinite(lowest):
+        free = u[u == l]  # infinities differ in sign
+        if len(free):
+            found.append(float(free.sum()) / len(free))
+        elif math.isfinite(highest) and math.isfinite(lowest):
             found.append(0.5 * (highest + lowest))
         else:
-            found.append(highest if np.isfinite(highest) else lowest)
+            found.append(highest if math.isfinite(highest) else lowest)
     return np.array(found), worst
 
 
@@ -190,99 +195,115 @@ def added_up(rows: Index, values: Array, n: int) -> Array:
     return np.bincount(rows, values, minlength=n).astype(np.float64, copy=False)
 
 
+def weighted_rows(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
+    """f = K beta at the rows, summed in float64 over the rows of a symmetric K that count."""
+    weight = by_row(program, beta, len(K))
+    scores = np.zeros(len(K))
+    used = np.flatnonzero(weight)
+    if len(used):
+        add_rows(K, used, weight[used], scores, 0, len(K))
+    return scores
+
+
 # Equations of more multipliers would take longer than the steps that led to them.
 _LARGEST = 600
 _ROUNDS = 12
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def polished(
-    program: DualProgram, K: NDArray[Any], diagonal: Array, Q: Array, beta: Array
+    program: DualProgram, K: Array, diagonal: Array, beta: Array, scores: Array
 ) -> tuple[Array, Array]:
     """Multipliers and scores that are as good as double precision allows, or as they were."""
-    best, scores = beta, _scores(program, K, beta)
-    _, violation = levels(program, best, scores)
+    _, violation = levels(program, beta, scores)
     reach = 1.0 + float(np.abs(program.target).max(initial=0.0)) + float(np.abs(scores).max())
-    goal = 64 * np.finfo(np.float64).eps * reach
-    steps = 4 * program.size + 1000
+    goal = 64 * _EPS * reach
     for _ in range(_ROUNDS):
         if violation <= goal:
             break
-        moved = _to_equations(program, Q, best, scores)
+        moved = _to_equations(program, K, beta, scores)
         if moved is None:
             break
-        # Rows that the step has put on the wrong side of their bound come back by a few steps.
-        room = program.target - _scores(program, K, moved)[program.row]
-        box = (program.low, program.high, program.epsilon, program.split)
-        solve_pairs(Q, diagonal, room, moved, *box, goal, steps)
-        found = _scores(program, K, moved)
+        found = weighted_rows(program, K, moved)
         _, left = levels(program, moved, found)
-        worth = program.value(moved, found) - program.value(best, scores)
+        if left > goal:
+            # Rows that the step has put on the wrong side of their bound come back by some steps.
+            room = program.target[: len(K)] - found
+            wanted = max(goal, 0.1 * min(left, violation))
+            solve_pairs(K, diagonal, room, moved, *program.box, wanted, program.size)
+            found = weighted_rows(program, K, moved)
+            _, left = levels(program, moved, found)
+        worth = program.value(moved, found) - program.value(beta, scores)
         if not (left < 0.5 * violation and worth <= goal * reach):
             break
-        best, scores, violation = moved, found, left
-    return best, scores
+        beta, scores, violation = moved, found, left
+    return beta, scores
 
 
-def _scores(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
-    return K @ by_row(program, beta, len(K))
-
-
-def _to_equations(program: DualProgram, Q: Array, beta: Array, scores: Array) -> Array | None:
+def _to_equations(program: DualProgram, K: Array, beta: Array, scores: Array) -> Array | None:
     """The multipliers after steps to the solution of the equations of the free ones."""
-    moved = beta.copy()
-    room = program.target - scores[program.row]
+    low, high, epsilon, split = program.box
+    is_free = (beta > low) & (beta < high)
+    if epsilon > 0:
+        is_free &= beta != 0
+    F = np.flatnonzero(is_free)
+    if not 2 <= len(F) <= _LARGEST:
+        return None
+    start = beta[F]
+    rows, low, high = program.row[F], low[F], high[F]
+    if epsilon > 0:  # zero is an end where eps |beta| has its kink
+        low, high = np.where(start > 0, np.maximum(low, 0.0), low), np.where(
+            start < 0, np.minimum(high, 0.0), high
+        )
+    Q = K[np.ix_(rows, rows)]
+    room = program.target[F] - scores[rows] - epsilon * np.sign(start)
+    point, G = start.copy(), np.arange(len(F))
     for _ in range(_ROUNDS):
-        free = (moved > program.low) & (moved < program.high)
-        if program.epsilon > 0:
-            free &= moved != 0
-        F = np.flatnonzero(free)
-        if not 2 <= len(F) <= _LARGEST:
-            return moved if moved is not beta and (moved != beta).any() else None
-        lacking = room - Q[:, F] @ (moved - beta)[F] if (moved != beta).any() else room
-        delta = _solution(program, Q, F, lacking[F] - program.epsilon * np.sign(moved[F]))
+        whole = len(G) == len(F)
+        lacking = room if whole and point is start else (room - Q @ (point - start))[G]
+        delta = _solution(Q if whole else Q[np.ix_(G, G)], lacking, int((F[G] < split).sum()))
         if delta is None:
             return None
-        # To the first end of a box; zero is one where eps |beta| has its kink.
-        low, high = program.low[F], program.high[F]
-        if program.epsilon > 0:
-            low = np.where(moved[F] > 0, np.maximum(low, 0.0), low)
-            high = np.where(moved[F] < 0, np.minimum(high, 0.0), high)
+        # To the first end of a box.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ends = np.where(delta > 0, (high - moved[F]) / delta, (low - moved[F]) / delta)
-        ends = np.where(delta == 0, np.inf, ends)
+            ends = (np.where(delta > 0, high[G], low[G]) - point[G]) / delta
+        ends[delta == 0] = np.inf
         first = int(np.argmin(ends))
         if ends[first] >= 1.0:
-            moved[F] += delta
-            return moved
-        moved[F] = np.clip(moved[F] + ends[first] * delta, low, high)
-        moved[F[first]] = high[first] if delta[first] > 0 else low[first]
+            point[G] += delta
+            break
+        point[G] = np.clip(point[G] + ends[first] * delta, low[G], high[G])
+        point[G[first]] = high[G[first]] if delta[first] > 0 else low[G[first]]
+        G = np.delete(G, first)
+        if len(G) < 2:
+            break
+    moved = beta.copy()
+    moved[F] = point
     return moved
 
 
-def _solution(program: DualProgram, Q: Array, F: Any, right: Array) -> Array | None:
-    """delta of the equations; the shortest one if they do not determine it."""
-    members = np.array([(F >= g.start) & (F < g.stop) for g in program.groups], dtype=float)
-    members = members[members.any(axis=1)]
-    m, g = len(F), len(members)
-    system = np.zeros((m + g, m + g))
-    system[:m, :m] = Q[np.ix_(F, F)]
-    # The equations of the sums in the units of the others.
-    size = max(float(np.abs(system[:m, :m]).max()), np.finfo(np.float64).tiny)
-    system[m:, :m] = size * members
-    system[:m, m:] = size * members.T
-    full = np.concatenate([right, np.zeros(g)])
-    if not (np.isfinite(system).all() and np.isfinite(full).all()):
+def _solution(Q: Array, right: Array, split: int) -> Array | None:
+    """delta of the equations; about the shortest one if they do not determine it.
+
+    The last multiplier of each group takes what the others of it give: with its equation taken from
+    theirs the thresholds are gone, and what is left is positive semi-definite.
+    """
+    m = len(right)
+    last = np.full(m, m - 1)
+    last[:split] = split - 1
+    ends = np.unique(last)
+    M = Q - Q[last]
+    M -= M[:, last]
+    top = float(M.diagonal().max())
+    if not (0 < top < np.inf and np.isfinite(right).all()):
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", linalg.LinAlgWarning)
-        try:
-            found = linalg.solve(system, full, assume_a="sym", check_finite=False)
-        except (linalg.LinAlgError, linalg.LinAlgWarning):
-            try:
-                found = linalg.lstsq(system, full, cond=1e-13, check_finite=False)[0]
-            except linalg.LinAlgError:
-                return None
-    delta = found[:m]
-    for group in members.astype(bool):  # exactly, up to the rounding of one sum
-        delta[group] -= delta[group].sum() / group.sum()
+    # Rows and columns of the last ones are zero. The ridge settles what equations leave open.
+    M[ends, ends] = top
+    M.flat[:: m + 1] += m * _EPS * top
+    delta, info = dposv(M.T, right - right[last], overwrite_a=True)[1:]
+    if info != 0:
+        return None
+    for group in (slice(0, split), slice(split, m)):
+        if group.start < group.stop:
+            delta[group.stop - 1] = -delta[group][:-1].sum()
     return delta if np.isfinite(delta).all() else None
