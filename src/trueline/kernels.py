@@ -416,9 +416,8 @@ class MatrixSource:
 
     def __init__(self, K: NDArray[Any], index: Index | None = None) -> None:
         self.K = K
-        everything = np.arange(len(K))
-        self.index = everything if index is None else index
-        self.is_whole = np.array_equal(self.index, everything)
+        self.index = np.arange(len(K)) if index is None else index
+        self.is_whole = index is None or np.array_equal(index, np.arange(len(K)))
         self.n, self.dtype, self.nbytes = len(self.index), K.dtype, 0
 
     def rows(self, index: Index, out: NDArray[Any]) -> None:
@@ -431,7 +430,7 @@ class MatrixSource:
         gather(self.K, self.index[index], self.index[columns], out)
 
     def diagonal(self) -> Array:
-        return self.K[self.index, self.index].astype(np.float64)
+        return self.K.diagonal()[self.index].astype(np.float64, copy=False)
 
     def subset(self, index: Index) -> MatrixSource:
         return MatrixSource(self.K, self.index[index])

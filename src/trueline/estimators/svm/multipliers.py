@@ -78,7 +78,7 @@ def _off_scores(
     program: DualProgram, source: KernelSource, beta: np.ndarray, scores: np.ndarray
 ) -> float:
     """How far the scores are from K beta at a few rows, beyond the rounding of their sums."""
-    index = np.unique(np.linspace(0, source.n - 1, _SOME).astype(np.intp))
+    index = np.arange(0, source.n, -(-source.n // _SOME))
     rows = np.empty((len(index), source.n), dtype=source.dtype)
     source.rows(index, rows)
     own = by_row(program, beta, source.n)

@@ -26,6 +26,7 @@ from trueline.solvers.smo.program import (
     added_up,
     by_row,
     levels,
+    looked_at,
     polished,
     weighted_rows,
 )
@@ -78,17 +79,21 @@ def solve_dual(
     cache_bytes : float
         For kernel values: the rows that are kept, and the matrix of the working set.
     """
-    if not program.start.any():
+    if program.epsilon > 0 and not program.start.any():
         # Where nothing is to be gained, no kernel value is needed to know it.
         level, violation = levels(program, program.start, scores := np.zeros(source.n))
         if violation <= 0:
             return DualSolution(program.start, scores, level, violation, 0, True)
     limit = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size) if max_iter < 0 else max_iter
-    size = np.dtype(source.dtype).itemsize
-    if source.n <= WHOLE and size * source.n**2 <= cache_bytes:
+    if is_whole(source, cache_bytes):
         return _solve_whole(program, source, tol, limit)
     q, capacity = _shares(program, source, cache_bytes)
     return _Rounds(program, source, tol, limit, q, capacity).solve()
+
+
+def is_whole(source: KernelSource, cache_bytes: float) -> bool:
+    """Whether the whole kernel matrix is computed, and kept."""
+    return source.n <= WHOLE and np.dtype(source.dtype).itemsize * source.n**2 <= cache_bytes
 
 
 def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> tuple[int, int]:
@@ -113,14 +118,14 @@ def _solve_whole(
     diagonal, targets = source.diagonal(), program.target[: source.n]
     steps = 0
     for _ in range(_STARTS):
-        scores = weighted_rows(program, K, beta)
-        room = targets - scores
-        taken, _ = _pairs(K, diagonal, room, beta, program.box, tol, limit - steps)
+        room = targets - weighted_rows(program, K, beta)
+        taken, worst = _pairs(K, diagonal, room, beta, program.box, tol, limit - steps)
         steps += taken
-        scores = weighted_rows(program, K, beta)
         if steps < limit and K.dtype == np.float64:
-            beta, scores = polished(program, K, diagonal, beta, scores)
-        level, violation = levels(program, beta, scores)
+            found = polished(program, K, diagonal, beta, targets - room, worst)
+            beta, scores, level, violation = found
+        else:
+            scores, level, violation = looked_at(program, K, beta)
         if violation <= tol or taken == 0 or steps >= limit:
             break
     return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
@@ -140,27 +145,24 @@ def _pairs(
     They come in portions, between which an interrupt is heard. Each portion must gain more than
     rounding; the way that it went is then gone on with (:mod:`trueline.solvers.smo.inner`).
     """
-    portion = max(_LEAST_PORTION, _PORTION * len(room))
-    reach, n = largest_score(diagonal), len(room)
-    row = np.arange(len(beta)) % n
-    steps, worst = 0, math.inf
-    earlier = beta.copy(), room[row]
-    while steps < limit:
+    n, portion = len(room), max(_LEAST_PORTION, _PORTION * len(beta))
+    steps, earlier = 0, None
+    while True:
+        before = beta.copy(), room.copy()
         most = min(portion, limit - steps)
-        before = beta.copy(), room[row]
         taken, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, most)
         steps += int(taken)
-        if taken < most or not worst > tol:
-            break
-        left = room[row]
-        way = Way(*before, beta, left, box[2])
-        if not way.gain > way.noise(reach):
-            break
+        if taken < most or steps >= limit or not worst > tol:
+            return steps, worst
+        # Rows that have two multipliers stand twice.
+        row = np.arange(len(beta)) % n
+        last, left = (before[0], before[1][row]), room[row]
+        way = Way(*last, beta, left, box[2])
+        if not way.gain > way.noise(largest_score(diagonal)):
+            return steps, worst
         # From the portion before, its long step included: what goes on and on grows by a factor.
-        Way(*earlier, beta, left, box[2]).go_on(beta, left, box[0], box[1])
-        room[:] = left[:n]
-        earlier = before
-    return steps, worst
+        Way(*(earlier or last), beta, left, box[2]).go_on(beta, left, box[0], box[1])
+        room[:], earlier = left[:n], last
 
 
 def whole_matrix(source: KernelSource) -> NDArray[Any]:

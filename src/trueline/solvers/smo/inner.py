@@ -226,6 +226,26 @@ def solve_pairs(
         steps += 1
 
 
+@kernel
+def bounds(
+    room: Any, beta: Any, low: Any, high: Any, epsilon: float
+) -> tuple[float, float, float, int]:
+    """The largest u and the smallest l of a group; the sum of u over the free, and their number."""
+    highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
+    for k in range(len(beta)):
+        rises, falls = beta[k] < high[k], beta[k] > low[k]
+        u = room[k] + epsilon if beta[k] < 0.0 else room[k] - epsilon
+        l = room[k] - epsilon if beta[k] > 0.0 else room[k] + epsilon
+        if rises and not u <= highest:
+            highest = u
+        if falls and not l >= lowest:
+            lowest = l
+        if rises and falls and u == l:
+            total += u
+            free += 1
+    return highest, lowest, total, free
+
+
 @kernel(reassociate=True)
 def add_rows(table: Any, slots: Any, change: Any, scores: Any, start: int, stop: int) -> None:
     """scores += change' table[slots] for the columns from start to stop, summed in float64.

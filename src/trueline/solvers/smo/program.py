@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from trueline.solvers.smo.inner import add_rows, solve_pairs
+from trueline.solvers.smo.inner import add_rows, bounds, solve_pairs
 from trueline.trace import Trace
 
 Array = NDArray[np.float64]
@@ -155,15 +155,13 @@ def levels(program: DualProgram, beta: Array, scores: Array) -> tuple[Array, flo
     and where there are none the middle between the largest u and the smallest l.
     """
     room = program.target - scores[program.row]
-    up, down = program.offsets(beta)
-    found, worst = [], -np.inf
-    for group in program.groups:
-        u, l = room[group] - up[group], room[group] - down[group]
-        highest, lowest = float(u.max()), float(l.min())
+    low, high, epsilon, _ = program.box
+    found, worst = [], -math.inf
+    for g in program.groups:
+        highest, lowest, total, free = bounds(room[g], beta[g], low[g], high[g], epsilon)
         worst = max(worst, highest - lowest)
-        free = u[u == l]  # infinities differ in sign
-        if len(free):
-            found.append(float(free.sum()) / len(free))
+        if free:
+            found.append(total / free)
         elif math.isfinite(highest) and math.isfinite(lowest):
             found.append(0.5 * (highest + lowest))
         else:
@@ -205,6 +203,12 @@ def weighted_rows(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
     return scores
 
 
+def looked_at(program: DualProgram, K: NDArray[Any], beta: Array) -> tuple[Array, Array, float]:
+    """The scores of multipliers, the thresholds of the groups and the largest violation."""
+    scores = weighted_rows(program, K, beta)
+    return scores, *levels(program, beta, scores)
+
+
 # Equations of more multipliers would take longer than the steps that led to them.
 _LARGEST = 600
 _ROUNDS = 12
@@ -212,10 +216,13 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def polished(
-    program: DualProgram, K: Array, diagonal: Array, beta: Array, scores: Array
-) -> tuple[Array, Array]:
-    """Multipliers and scores that are as good as double precision allows, or as they were."""
-    _, violation = levels(program, beta, scores)
+    program: DualProgram, K: Array, diagonal: Array, beta: Array, scores: Array, violation: float
+) -> tuple[Array, Array, Array, float]:
+    """Multipliers as good as double precision allows, or as they were; scores, levels, violation.
+
+    The matrix of each step's equations is positive definite, so that a step cannot lead uphill.
+    """
+    level: Array | None = None
     reach = 1.0 + float(np.abs(program.target).max(initial=0.0)) + float(np.abs(scores).max())
     goal = 64 * _EPS * reach
     for _ in range(_ROUNDS):
@@ -224,20 +231,19 @@ def polished(
         moved = _to_equations(program, K, beta, scores)
         if moved is None:
             break
-        found = weighted_rows(program, K, moved)
-        _, left = levels(program, moved, found)
+        found, threshold, left = looked_at(program, K, moved)
         if left > goal:
             # Rows that the step has put on the wrong side of their bound come back by some steps.
             room = program.target[: len(K)] - found
             wanted = max(goal, 0.1 * min(left, violation))
             solve_pairs(K, diagonal, room, moved, *program.box, wanted, program.size)
-            found = weighted_rows(program, K, moved)
-            _, left = levels(program, moved, found)
-        worth = program.value(moved, found) - program.value(beta, scores)
-        if not (left < 0.5 * violation and worth <= goal * reach):
+            found, threshold, left = looked_at(program, K, moved)
+        if not left < 0.5 * violation:
             break
-        beta, scores, violation = moved, found, left
-    return beta, scores
+        beta, scores, level, violation = moved, found, threshold, left
+    if level is None:
+        scores, level, violation = looked_at(program, K, beta)
+    return beta, scores, level, violation
 
 
 def _to_equations(program: DualProgram, K: Array, beta: Array, scores: Array) -> Array | None:
@@ -249,61 +255,68 @@ def _to_equations(program: DualProgram, K: Array, beta: Array, scores: Array) ->
     F = np.flatnonzero(is_free)
     if not 2 <= len(F) <= _LARGEST:
         return None
-    start = beta[F]
-    rows, low, high = program.row[F], low[F], high[F]
+    start, rows, low, high = beta[F], program.row[F], low[F], high[F]
+    room = program.target[F] - scores[rows]
     if epsilon > 0:  # zero is an end where eps |beta| has its kink
-        low, high = np.where(start > 0, np.maximum(low, 0.0), low), np.where(
-            start < 0, np.minimum(high, 0.0), high
-        )
-    Q = K[np.ix_(rows, rows)]
-    room = program.target[F] - scores[rows] - epsilon * np.sign(start)
-    point, G = start.copy(), np.arange(len(F))
+        room -= epsilon * np.sign(start)
+        low = np.where(start > 0, np.maximum(low, 0.0), low)
+        high = np.where(start < 0, np.minimum(high, 0.0), high)
+    Q = K[rows][:, rows]
+    point, first = _stepped(Q, room, start, low, high, int((F < split).sum()))
+    G = np.arange(len(F))
     for _ in range(_ROUNDS):
-        whole = len(G) == len(F)
-        lacking = room if whole and point is start else (room - Q @ (point - start))[G]
-        delta = _solution(Q if whole else Q[np.ix_(G, G)], lacking, int((F[G] < split).sum()))
-        if delta is None:
-            return None
-        # To the first end of a box.
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ends = (np.where(delta > 0, high[G], low[G]) - point[G]) / delta
-        ends[delta == 0] = np.inf
-        first = int(np.argmin(ends))
-        if ends[first] >= 1.0:
-            point[G] += delta
+        if first < 0 or len(G) <= 2:
             break
-        point[G] = np.clip(point[G] + ends[first] * delta, low[G], high[G])
-        point[G[first]] = high[G[first]] if delta[first] > 0 else low[G[first]]
+        # The multiplier at its bound is left out.
         G = np.delete(G, first)
-        if len(G) < 2:
-            break
+        lacking = (room - Q @ (point - start))[G]
+        some = Q[G][:, G], lacking, point[G], low[G], high[G], int((F[G] < split).sum())
+        point[G], first = _stepped(*some)
     moved = beta.copy()
     moved[F] = point
-    return moved
+    return moved if np.isfinite(point).all() else None
 
 
-def _solution(Q: Array, right: Array, split: int) -> Array | None:
+def _stepped(
+    Q: Array, lacking: Array, point: Array, low: Array, high: Array, split: int
+) -> tuple[Array, int]:
+    """The solution, or the first end of a box on the way to it, and whose: -1 for the solution."""
+    delta = _solution(Q, lacking, split)
+    goal = point + delta
+    if not ((goal < low) | (goal > high)).any():
+        return goal, -1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ends = (np.where(delta > 0, high, low) - point) / delta
+    ends[delta == 0] = np.inf
+    first = int(np.argmin(ends))
+    reached = np.clip(point + ends[first] * delta, low, high)
+    reached[first] = high[first] if delta[first] > 0 else low[first]
+    return reached, first
+
+
+def _solution(Q: Array, right: Array, split: int) -> Array:
     """delta of the equations; about the shortest one if they do not determine it.
 
     The last multiplier of each group takes what the others of it give: with its equation taken from
-    theirs the thresholds are gone, and what is left is positive semi-definite.
+    theirs the thresholds are gone, and what is left is positive semi-definite. It is not a number
+    where the kernel is not.
     """
     m = len(right)
-    last = np.full(m, m - 1)
-    last[:split] = split - 1
-    ends = np.unique(last)
-    M = Q - Q[last]
-    M -= M[:, last]
+    M, right = Q.copy(), right.copy()
+    groups = [g for g in (slice(0, split), slice(split, m)) if g.start < g.stop]
+    for group in groups:
+        last = group.stop - 1
+        M[group] -= M[last]
+        M[:, group] -= M[:, last : last + 1]
+        right[group] -= right[last]
     top = float(M.diagonal().max())
-    if not (0 < top < np.inf and np.isfinite(right).all()):
-        return None
-    # Rows and columns of the last ones are zero. The ridge settles what equations leave open.
-    M[ends, ends] = top
+    # The ridge settles what equations leave open.
     M.flat[:: m + 1] += m * _EPS * top
-    delta, info = dposv(M.T, right - right[last], overwrite_a=True)[1:]
+    for group in groups:  # rows and columns of zeros
+        M[group.stop - 1, group.stop - 1] = 1.0
+    delta, info = dposv(M.T, right, overwrite_a=True)[1:]
     if info != 0:
-        return None
-    for group in (slice(0, split), slice(split, m)):
-        if group.start < group.stop:
-            delta[group.stop - 1] = -delta[group][:-1].sum()
-    return delta if np.isfinite(delta).all() else None
+        return np.full(m, np.nan)
+    for group in groups:
+        delta[group.stop - 1] = -delta[group][:-1].sum()
+    return delta
