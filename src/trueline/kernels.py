@@ -255,19 +255,6 @@ def gather(table: Any, rows: Any, columns: Any, out: Any) -> None:
             out[a, b] = row[columns[b]]
 
 
-@kernel
-def mirror(Q: Any, k: int) -> None:
-    """Q[:k, k:] = Q[k:, :k]', in tiles that stay in the first-level cache."""
-    m, tile = len(Q), 32
-    for first in range(k, m, tile):
-        last = min(first + tile, m)
-        for start in range(0, k, tile):
-            stop = min(start + tile, k)
-            for a in range(start, stop):
-                for b in range(first, last):
-                    Q[a, b] = Q[b, a]
-
-
 Index = NDArray[np.intp]
 
 # Rows that are looked at together, and how far two values for one pair may be apart.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.kernels import KernelSource, MatrixSource, gather, mirror
+from trueline.kernels import KernelSource, MatrixSource
 from trueline.numerics.blas import run_strands
 from trueline.solvers.smo.inner import Way, add_rows, largest_error, largest_score, solve_pairs
 from trueline.solvers.smo.program import (
@@ -37,7 +37,6 @@ Index = NDArray[np.intp]
 #: Multipliers that are solved for together: the more rows, the more of them pay. No powers of two:
 #: values below each other would compete for the same places of the cache.
 WORKING_SET = 2000
-SMALL_WORKING_SET = 250
 LARGE_WORKING_SET = 4000
 _MANY_ROWS = 16_000
 #: Programs of up to so many rows have their whole matrix, if there is room for it.
@@ -208,7 +207,6 @@ class _Rounds:
             if not worst > self.tol or steps >= self.limit or idle >= _IDLE:
                 break
             chosen = self._select(u, l)
-            self._fill_matrix(program.row[chosen])
             before = self.beta[chosen]
             taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
             steps += taken
@@ -240,58 +238,35 @@ class _Rounds:
         self.cache.add(used, weight[used], self.scores)
 
     def _select(self, u: Array, l: Array) -> Index:
-        """Half of the last working set, and the most violating ones of both kinds.
-
-        Those that are kept come first, so that their matrix can be kept as well; with two groups
-        all are in order instead.
-        """
+        """Half of the last working set, and the most violating ones of both kinds."""
         program = self.program
         is_chosen = np.zeros(program.size, dtype=bool)
-        kept = self._keep()
-        is_chosen[kept] = True
-        groups = program.groups
-        for number, group in enumerate(groups):
-            space = (self.q - len(kept)) // len(groups)
-            if number == len(groups) - 1:
-                space = self.q - int(is_chosen.sum())
-            start = group.start
+        is_chosen[self._keep()] = True
+        left = self.q - int(is_chosen.sum())
+        for number, group in enumerate(program.groups):
+            space = left // (len(program.groups) - number)
+            before = int(is_chosen.sum())
             for values, share in ((-u[group], space // 2), (l[group], space - space // 2)):
                 values = np.where(is_chosen[group], np.inf, values)
                 share = min(share, int(np.isfinite(values).sum()))
                 if share > 0:
                     top = np.argpartition(values, share - 1)[:share]
-                    is_chosen[start + top] = True
-        if len(groups) > 1:
-            return np.flatnonzero(is_chosen)
-        is_chosen[kept] = False
-        return np.concatenate([kept, np.flatnonzero(is_chosen)])
+                    is_chosen[group.start + top] = True
+            left -= int(is_chosen.sum()) - before
+        return np.flatnonzero(is_chosen)
 
     def _keep(self) -> Index:
-        """What stays of the last working set: those that are free first, then the others.
-
-        The places that they had in it are kept for their matrix.
-        """
+        """What stays of the last working set: those that are free first, then the others."""
         previous, program = self.previous, self.program
         beta = self.beta[previous]
         free = (beta > program.low[previous]) & (beta < program.high[previous])
-        order = np.argsort(~free, kind="stable")
-        places = np.sort(order[: self.q // 2])
-        self.places = places if len(program.groups) == 1 else places[:0]
-        return previous[places]
-
-    def _fill_matrix(self, rows: Index) -> None:
-        """The matrix of the working set; kernel values of pairs that stay are moved."""
-        m, k = len(rows), len(self.places)
-        Q = self.Q[:m, :m]
-        # In place: every value moves towards the first row and column.
-        gather(self.Q, self.places, self.places, Q[:k, :k])
-        self.source.block(rows[k:], rows, Q[k:])
-        mirror(Q, k)
+        return previous[np.argsort(~free, kind="stable")[: self.q // 2]]
 
     def _solve_set(self, chosen: Index, room: Array, worst: float, limit: int) -> int:
         program = self.program
         rows = program.row[chosen]
         Q = self.Q[: len(chosen), : len(chosen)]
+        self.source.block(rows, rows, Q)
         before = self.beta[chosen]
         beta = before.copy()
         split = int((chosen < program.split).sum())

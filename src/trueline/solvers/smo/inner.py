@@ -246,7 +246,12 @@ def bounds(
     return highest, lowest, total, free
 
 
-@kernel(reassociate=True)
+def _add_whole(table: Any, slots: Any, change: Any, scores: Any, start: int, stop: int) -> None:
+    """:func:`add_rows` with whole arrays."""
+    scores[start:stop] += change @ table[slots, start:stop]
+
+
+@kernel(reassociate=True, whole=_add_whole)
 def add_rows(table: Any, slots: Any, change: Any, scores: Any, start: int, stop: int) -> None:
     """scores += change' table[slots] for the columns from start to stop, summed in float64.
 

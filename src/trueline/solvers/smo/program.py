@@ -135,7 +135,6 @@ class DualSolution:
     is_solved: bool
     trace: Trace = field(default_factory=Trace)
     notes: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def times(self, size: float) -> DualSolution:
         """For weights that are larger by a factor, in programs without targets."""
@@ -180,7 +179,7 @@ def filled(box: Array, total: float) -> Array:
     array([1. , 1. , 0.5, 0. ])
     """
     before = np.concatenate([[0.0], np.cumsum(box)[:-1]])
-    return np.clip(total - before, 0.0, box)
+    return np.minimum(np.maximum(total - before, 0.0), box)
 
 
 def by_row(program: DualProgram, beta: Array, n: int) -> Array:
