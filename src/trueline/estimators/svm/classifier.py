@@ -84,7 +84,9 @@ def solve_pairwise(
     signs, and their kernel values.
     """
     ends = np.searchsorted(codes, np.arange(k + 1))
-    K = whole_matrix(source) if k > 2 and is_whole(source, cache_bytes) else None
+    largest = int(np.sort(np.diff(ends))[-2:].sum())
+    is_shared = k > 2 and is_whole(source, largest, cache_bytes)
+    K = whole_matrix(source) if is_shared else None
 
     def one(pair: tuple[int, int]) -> tuple[Index, DualSolution]:
         first, second = (slice(ends[code], ends[code + 1]) for code in pair)

@@ -26,7 +26,6 @@ from trueline.solvers.smo.program import (
     added_up,
     by_row,
     levels,
-    looked_at,
     polished,
     weighted_rows,
 )
@@ -36,11 +35,12 @@ Index = NDArray[np.intp]
 
 #: Multipliers that are solved for together: the more rows, the more of them pay. No powers of two:
 #: values below each other would compete for the same places of the cache.
-WORKING_SET = 2000
+WORKING_SET = 500
 LARGE_WORKING_SET = 4000
 _MANY_ROWS = 16_000
-#: Programs of up to so many rows have their whole matrix, if there is room for it.
-WHOLE = 5000
+#: Programs of up to so many rows have their whole matrix, if there is room for it. In larger ones
+#: many rows never matter, and small sets take less than half the time.
+WHOLE = 2000
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
 # Compiled steps hear no interrupt: they come in portions of this many steps per multiplier. After
@@ -84,15 +84,15 @@ def solve_dual(
         if violation <= 0:
             return DualSolution(program.start, scores, level, violation, 0, True)
     limit = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size) if max_iter < 0 else max_iter
-    if is_whole(source, cache_bytes):
-        return _solve_whole(program, source, tol, limit)
+    if is_whole(source, source.n, cache_bytes):
+        return _Whole(program, source).solve(tol, limit)
     q, capacity = _shares(program, source, cache_bytes)
     return _Rounds(program, source, tol, limit, q, capacity).solve()
 
 
-def is_whole(source: KernelSource, cache_bytes: float) -> bool:
-    """Whether the whole kernel matrix is computed, and kept."""
-    return source.n <= WHOLE and np.dtype(source.dtype).itemsize * source.n**2 <= cache_bytes
+def is_whole(source: KernelSource, largest: int, cache_bytes: float) -> bool:
+    """Whether the matrix is computed as a whole, for programs of up to ``largest`` of its rows."""
+    return largest <= WHOLE and np.dtype(source.dtype).itemsize * source.n**2 <= cache_bytes
 
 
 def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> tuple[int, int]:
@@ -108,26 +108,40 @@ def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> t
     return q, int(max(0.0, left) // (size * n))
 
 
-def _solve_whole(
-    program: DualProgram, source: KernelSource, tol: float, limit: int
-) -> DualSolution:
-    """All multipliers in one working set."""
-    K = whole_matrix(source)
-    beta = program.start.copy()
-    diagonal, targets = source.diagonal(), program.target[: source.n]
-    steps = 0
-    for _ in range(_STARTS):
-        room = targets - weighted_rows(program, K, beta)
-        taken, worst = _pairs(K, diagonal, room, beta, program.box, tol, limit - steps)
-        steps += taken
-        if steps < limit and K.dtype == np.float64:
-            found = polished(program, K, diagonal, beta, targets - room, worst)
-            beta, scores, level, violation = found
-        else:
-            scores, level, violation = looked_at(program, K, beta)
-        if violation <= tol or taken == 0 or steps >= limit:
-            break
-    return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
+class _Whole:
+    """The program with its whole kernel matrix: all multipliers are one working set."""
+
+    def __init__(self, program: DualProgram, source: KernelSource) -> None:
+        self.program, self.K, self.diagonal = program, whole_matrix(source), source.diagonal()
+        self.targets = program.target[: source.n]
+
+    def solve(self, tol: float, limit: int) -> DualSolution:
+        program, beta = self.program, self.program.start.copy()
+        steps = 0
+        for _ in range(_STARTS):
+            room = self.targets - self.sums(beta)
+            taken, worst = _pairs(
+                self.K, self.diagonal, room, beta, program.box, tol, limit - steps
+            )
+            steps += taken
+            if steps < limit and self.K.dtype == np.float64:
+                beta, scores = polished(program, self, beta, self.targets - room, worst)
+            else:
+                scores = self.sums(beta)
+            level, violation = levels(program, beta, scores)
+            if violation <= tol or taken == 0 or steps >= limit:
+                break
+        return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
+
+    def sums(self, beta: Array) -> Array:
+        return weighted_rows(self.program, self.K, beta)
+
+    def block(self, rows: Index) -> Array:
+        return self.K[rows][:, rows]
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        box, most = self.program.box, self.program.size + 1000
+        solve_pairs(self.K, self.diagonal, self.targets - scores, beta, *box, tol, most)
 
 
 def _pairs(
@@ -191,13 +205,12 @@ class _Rounds:
         self.diagonal = source.diagonal()
         self.reach = largest_score(self.diagonal)
         self.beta = program.start.copy()
-        self.scores = np.zeros(source.n)
         self.previous: Index = np.empty(0, dtype=np.intp)
         self.Q: NDArray[Any] = np.empty((self.q, self.q), dtype=source.dtype)
 
     def solve(self) -> DualSolution:
         program = self.program
-        self._start()
+        self.scores = self.sums(self.beta)
         steps, rounds, idle = 0, 0, 0
         while True:
             room = program.target - self.scores[program.row]
@@ -208,7 +221,8 @@ class _Rounds:
                 break
             chosen = self._select(u, l)
             before = self.beta[chosen]
-            taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
+            goal = max(self.tol * 0.5, _INNER * worst) if math.isfinite(worst) else self.tol
+            taken = self._solve_set(chosen, room[chosen], goal, self.limit - steps)
             steps += taken
             rounds += 1
             after = program.target[chosen] - self.scores[program.row[chosen]]
@@ -220,9 +234,10 @@ class _Rounds:
             # A set that gains nothing leaves nothing worth keeping: the next one is all new, and
             # has the most violating pair.
             self.previous = chosen[:0] if is_idle else chosen
-        if largest_error(self.reach, self.beta) > _FELT * self.tol:
-            self.scores[:] = 0.0
-            self._start()
+        if steps < self.limit and self.source.dtype == np.float64 and worst <= self.tol:
+            self.beta, self.scores = polished(program, self, self.beta, self.scores, worst)
+        elif largest_error(self.reach, self.beta) > _FELT * self.tol:
+            self.scores = self.sums(self.beta)
         level, violation = levels(program, self.beta, self.scores)
         notes = [
             f"{rounds:,} working sets of {self.q:,} multipliers, "
@@ -231,11 +246,23 @@ class _Rounds:
         solved = bool(violation <= self.tol)
         return DualSolution(self.beta, self.scores, level, violation, steps, solved, notes=notes)
 
-    def _start(self) -> None:
-        """Scores of a start that is not zero."""
-        weight = by_row(self.program, self.beta, self.source.n)
+    def sums(self, beta: Array) -> Array:
+        scores, weight = np.zeros(self.source.n), by_row(self.program, beta, self.source.n)
         used = np.flatnonzero(weight)
-        self.cache.add(used, weight[used], self.scores)
+        self.cache.add(used, weight[used], scores)
+        return scores
+
+    def block(self, rows: Index) -> Array:
+        out = np.empty((len(rows), len(rows)))
+        self.source.block(rows, rows, out)
+        return out
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        self.beta, self.scores = beta, scores
+        room = self.program.target - scores[self.program.row]
+        up, down = self.program.offsets(beta)
+        chosen = self._select(room - up, room - down)
+        self._solve_set(chosen, room[chosen], tol, self.q + 1000)
 
     def _select(self, u: Array, l: Array) -> Index:
         """Half of the last working set, and the most violating ones of both kinds."""
@@ -262,7 +289,7 @@ class _Rounds:
         free = (beta > program.low[previous]) & (beta < program.high[previous])
         return previous[np.argsort(~free, kind="stable")[: self.q // 2]]
 
-    def _solve_set(self, chosen: Index, room: Array, worst: float, limit: int) -> int:
+    def _solve_set(self, chosen: Index, room: Array, goal: float, limit: int) -> int:
         program = self.program
         rows = program.row[chosen]
         Q = self.Q[: len(chosen), : len(chosen)]
@@ -270,9 +297,6 @@ class _Rounds:
         before = self.beta[chosen]
         beta = before.copy()
         split = int((chosen < program.split).sum())
-        goal = max(self.tol * 0.5, _INNER * worst)
-        if not math.isfinite(goal):
-            goal = self.tol
         box = (program.low[chosen], program.high[chosen], program.epsilon, split)
         taken, _ = _pairs(Q, self.diagonal[rows], room, beta, box, goal, limit)
         self.beta[chosen] = beta

@@ -34,13 +34,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from trueline.solvers.smo.inner import add_rows, bounds, solve_pairs
+from trueline.solvers.smo.inner import add_rows, bounds
 from trueline.trace import Trace
 
 Array = NDArray[np.float64]
@@ -202,50 +202,56 @@ def weighted_rows(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
     return scores
 
 
-def looked_at(program: DualProgram, K: NDArray[Any], beta: Array) -> tuple[Array, Array, float]:
-    """The scores of multipliers, the thresholds of the groups and the largest violation."""
-    scores = weighted_rows(program, K, beta)
-    return scores, *levels(program, beta, scores)
-
-
 # Equations of more multipliers would take longer than the steps that led to them.
 _LARGEST = 600
 _ROUNDS = 12
 _EPS = float(np.finfo(np.float64).eps)
 
 
+class Matrix(Protocol):
+    """The kernel matrix, as far as the last digits need it."""
+
+    def sums(self, beta: Array) -> Array:
+        """f = K beta at the rows, summed afresh."""
+
+    def block(self, rows: Index) -> Array:
+        """The matrix of some rows."""
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        """Some steps with two multipliers, in place; the scores may lose their meaning."""
+
+
 def polished(
-    program: DualProgram, K: Array, diagonal: Array, beta: Array, scores: Array, violation: float
-) -> tuple[Array, Array, Array, float]:
-    """Multipliers as good as double precision allows, or as they were; scores, levels, violation.
+    program: DualProgram, matrix: Matrix, beta: Array, scores: Array, violation: float
+) -> tuple[Array, Array]:
+    """Multipliers as good as double precision allows, or as they were; and their scores.
 
     The matrix of each step's equations is positive definite, so that a step cannot lead uphill.
     """
-    level: Array | None = None
+    best = None
     reach = 1.0 + float(np.abs(program.target).max(initial=0.0)) + float(np.abs(scores).max())
     goal = 64 * _EPS * reach
     for _ in range(_ROUNDS):
         if violation <= goal:
             break
-        moved = _to_equations(program, K, beta, scores)
+        moved = _to_equations(program, matrix, beta, scores)
         if moved is None:
             break
-        found, threshold, left = looked_at(program, K, moved)
+        found = matrix.sums(moved)
+        left = levels(program, moved, found)[1]
         if left > goal:
             # Rows that the step has put on the wrong side of their bound come back by some steps.
-            room = program.target[: len(K)] - found
-            wanted = max(goal, 0.1 * min(left, violation))
-            solve_pairs(K, diagonal, room, moved, *program.box, wanted, program.size)
-            found, threshold, left = looked_at(program, K, moved)
+            matrix.mend(moved, found, max(goal, 0.1 * min(left, violation)))
+            found = matrix.sums(moved)
+            left = levels(program, moved, found)[1]
         if not left < 0.5 * violation:
             break
-        beta, scores, level, violation = moved, found, threshold, left
-    if level is None:
-        scores, level, violation = looked_at(program, K, beta)
-    return beta, scores, level, violation
+        best = beta, scores = moved, found
+        violation = left
+    return best or (beta, matrix.sums(beta))
 
 
-def _to_equations(program: DualProgram, K: Array, beta: Array, scores: Array) -> Array | None:
+def _to_equations(program: DualProgram, matrix: Matrix, beta: Array, scores: Array) -> Array | None:
     """The multipliers after steps to the solution of the equations of the free ones."""
     low, high, epsilon, split = program.box
     is_free = (beta > low) & (beta < high)
@@ -260,7 +266,7 @@ def _to_equations(program: DualProgram, K: Array, beta: Array, scores: Array) ->
         room -= epsilon * np.sign(start)
         low = np.where(start > 0, np.maximum(low, 0.0), low)
         high = np.where(start < 0, np.minimum(high, 0.0), high)
-    Q = K[rows][:, rows]
+    Q = matrix.block(rows)
     point, first = _stepped(Q, room, start, low, high, int((F < split).sum()))
     G = np.arange(len(F))
     for _ in range(_ROUNDS):
