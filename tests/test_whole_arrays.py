@@ -70,6 +70,27 @@ def test_steps_with_two_multipliers(epsilon, split):
     np.testing.assert_allclose(*found, atol=1e-8)
 
 
+@pytest.mark.parametrize("form", ["as written", "whole"])
+def test_two_multipliers_of_a_row_need_its_kernel_values_once(form):
+    rng = np.random.default_rng(2)
+    X, t, n = rng.standard_normal((15, 3)), rng.standard_normal(15), 15
+    Q = X @ X.T + np.eye(n)
+    solve = as_written(inner.solve_pairs) if form == "as written" else inner._solve_pairs_whole
+    low, high = np.repeat([0.0, -1.0], n), np.repeat([1.0, 0.0], n)
+    start = np.repeat([0.3, -0.3], n)
+    found = []
+    for times in (1, 2):
+        K, beta = np.tile(Q, (times, times)), start.copy()
+        room = np.tile(t - Q @ (start[:n] + start[n:]), times)
+        rest = (beta, low, high, 0.0, n, 1e-10, 10_000)
+        steps, worst = solve(K, K.diagonal(), room, *rest)
+        assert steps > 0
+        assert worst <= 1e-10
+        np.testing.assert_allclose(room[:n], t - Q @ (beta[:n] + beta[n:]), atol=1e-12)
+        found.append(beta)
+    np.testing.assert_allclose(*found, atol=1e-8)
+
+
 @pytest.mark.parametrize("has_intercept", [True, False])
 @pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()])
 @pytest.mark.parametrize("d", [1, 6])

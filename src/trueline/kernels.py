@@ -255,19 +255,6 @@ def gather(table: Any, rows: Any, columns: Any, out: Any) -> None:
             out[a, b] = row[columns[b]]
 
 
-@kernel
-def mirror(Q: Any, k: int) -> None:
-    """Q[:k, k:] = Q[k:, :k]', in tiles that stay in the first-level cache."""
-    m, tile = len(Q), 32
-    for first in range(k, m, tile):
-        last = min(first + tile, m)
-        for start in range(0, k, tile):
-            stop = min(start + tile, k)
-            for a in range(start, stop):
-                for b in range(first, last):
-                    Q[a, b] = Q[b, a]
-
-
 Index = NDArray[np.intp]
 
 # Rows that are looked at together, and how far two values for one pair may be apart.
@@ -416,9 +403,8 @@ class MatrixSource:
 
     def __init__(self, K: NDArray[Any], index: Index | None = None) -> None:
         self.K = K
-        everything = np.arange(len(K))
-        self.index = everything if index is None else index
-        self.is_whole = np.array_equal(self.index, everything)
+        self.index = np.arange(len(K)) if index is None else index
+        self.is_whole = index is None or np.array_equal(index, np.arange(len(K)))
         self.n, self.dtype, self.nbytes = len(self.index), K.dtype, 0
 
     def rows(self, index: Index, out: NDArray[Any]) -> None:
@@ -431,7 +417,7 @@ class MatrixSource:
         gather(self.K, self.index[index], self.index[columns], out)
 
     def diagonal(self) -> Array:
-        return self.K[self.index, self.index].astype(np.float64)
+        return self.K.diagonal()[self.index].astype(np.float64, copy=False)
 
     def subset(self, index: Index) -> MatrixSource:
         return MatrixSource(self.K, self.index[index])

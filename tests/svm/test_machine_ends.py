@@ -115,6 +115,21 @@ def test_a_tube_that_no_function_stays_in_is_an_error():
         NuSVR(C=np.inf).fit(X, y)
 
 
+def test_where_every_row_is_within_the_tube_no_kernel_value_is_asked_for(monkeypatch):
+    from trueline.solvers.smo import engine
+
+    def refuse(*_):
+        raise AssertionError("kernel values were asked for")
+
+    monkeypatch.setattr(engine, "whole_matrix", refuse)
+    X, _ = XOR
+    y = np.array([3.0, 3.1, 2.95, 3.0])
+    model = SVR(epsilon=0.1).fit(X, y)
+    assert model.n_iter_ == 0
+    assert (np.abs(model.predict(X) - y) <= 0.1).all()
+    assert model.verify(X, y)
+
+
 # --- long ways, and rounding --------------------------------------------------------------------
 
 

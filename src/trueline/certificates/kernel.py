@@ -185,11 +185,14 @@ class _Kernel:
         f, error = np.empty(len(rows)), np.empty(len(rows))
         step = max(1, _BLOCK_VALUES // max(1, len(columns)))
         size = np.abs(coef)
+        both = np.column_stack([coef, size])
         for start in range(0, len(rows), step):
             some = slice(start, min(start + step, len(rows)))
             K, relative, absolute = self._block(rows[some], columns)
-            f[some] = K @ coef
-            carried = np.abs(K) @ size
+            if self.name == "rbf":  # no value is negative: both sums read them once
+                f[some], carried = (K @ both).T
+            else:
+                f[some], carried = K @ coef, np.abs(K) @ size
             # The product itself errs by (terms + 2) eps of the magnitudes.
             error[some] = (relative + (len(columns) + 4) * _EPS) * carried
             error[some] += absolute @ size if absolute.ndim == 2 else absolute * size.sum()

@@ -31,7 +31,7 @@ from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.firth import solve_firth
 from trueline.solvers.newton.non_convex import solve_locally
 from trueline.solvers.newton.solver import constant_model
-from trueline.solvers.smo.engine import WHOLE, solve_dual
+from trueline.solvers.smo.engine import WHOLE, is_whole, solve_dual, whole_matrix
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, filled, levels
 from trueline.solvers.smo.textbook import solve_textbook
@@ -55,6 +55,7 @@ __all__ = [
     "evidence_from_rows",
     "factor_normal_equations",
     "filled",
+    "is_whole",
     "largest_score",
     "levels",
     "orthogonal_complement",
@@ -70,4 +71,5 @@ __all__ = [
     "solve_locally",
     "solve_nonnegative",
     "solve_textbook",
+    "whole_matrix",
 ]

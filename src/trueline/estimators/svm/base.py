@@ -196,6 +196,8 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
         return short_indices(X), y
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
+        if type(y) is np.ndarray and y.ndim == 1 and y.dtype == np.float64:
+            return y
         with numeric_target(self, y):
             return column_or_1d(y, warn=True).astype(np.float64, copy=False)
 
@@ -433,7 +435,7 @@ class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
         n = _num_samples(X)
         if self.solver == "textbook_smo":
             how = f"textbook_smo: two multipliers at a time, kernel matrix of {matrix_text(n)}"
-        elif n <= WHOLE and 16.0 * n * n <= self.cache_size * 1e6:
+        elif n <= WHOLE and 8.0 * n * n <= self.cache_size * 1e6:
             how = f"working_set: all multipliers together, kernel matrix of {matrix_text(n)}"
         else:
             how = (

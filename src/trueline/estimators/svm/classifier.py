@@ -44,9 +44,9 @@ from trueline.estimators.shared.coupling import couple_least_squares
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.validation import wrappers
 from trueline.estimators.svm.base import Host
-from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
+from trueline.kernels import KernelSource, MatrixSource, kernel_scores
 from trueline.numerics.blas import run_strands
-from trueline.solvers import WHOLE, DualProgram, DualSolution
+from trueline.solvers import DualProgram, DualSolution, is_whole, whole_matrix
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -71,41 +71,6 @@ class Pair(NamedTuple):
     names: NDArray[Any]
 
 
-class ClassBlocks:
-    """Kernel matrices of pairs of classes, put together from blocks.
-
-    The matrix of a class with itself is part of all its pairs and computed once; that of two
-    classes with each other belongs to one pair alone, and the other half of it is its transpose.
-    """
-
-    def __init__(self, source: KernelSource, members: list[Index]) -> None:
-        self.source, self.members = source, members
-        self.own = [self._block(rows, rows) for rows in members]
-
-    @staticmethod
-    def fits(source: KernelSource, members: list[Index], cache_bytes: float) -> bool:
-        """Whether all blocks, and the matrices of two pairs at a time, fit into so many bytes."""
-        sizes = sorted(len(rows) for rows in members)
-        largest = sizes[-1] + sizes[-2]
-        values = sum(m * m for m in sizes) + 2 * largest**2
-        small = largest <= WHOLE and not isinstance(source, MatrixSource)
-        return small and values * np.dtype(source.dtype).itemsize <= cache_bytes
-
-    def pair(self, a: int, b: int) -> MatrixSource:
-        """The matrix of the rows of class a, then those of class b."""
-        m, n = len(self.members[a]), len(self.members[b])
-        K = np.empty((m + n, m + n), dtype=self.source.dtype)
-        K[:m, :m], K[m:, m:] = self.own[a], self.own[b]
-        self.source.block(self.members[b], self.members[a], K[m:, :m])
-        mirror(K, m)
-        return MatrixSource(K)
-
-    def _block(self, rows: Index, columns: Index) -> NDArray[Any]:
-        out = np.empty((len(rows), len(columns)), dtype=self.source.dtype)
-        self.source.block(rows, columns, out)
-        return out
-
-
 def solve_pairwise(
     source: KernelSource,
     codes: Index,
@@ -118,20 +83,21 @@ def solve_pairwise(
     ``solve`` takes the rows of a pair, those of the first class before those of the second, their
     signs, and their kernel values.
     """
-    members = [np.flatnonzero(codes == code) for code in range(k)]
-    blocks = None
-    if k > 2 and ClassBlocks.fits(source, members, cache_bytes):
-        blocks = ClassBlocks(source, members)
+    ends = np.searchsorted(codes, np.arange(k + 1))
+    largest = int(np.sort(np.diff(ends))[-2:].sum())
+    is_shared = k > 2 and is_whole(source, largest, cache_bytes)
+    K = whole_matrix(source) if is_shared else None
 
     def one(pair: tuple[int, int]) -> tuple[Index, DualSolution]:
-        a, b = pair
-        rows = np.concatenate([members[a], members[b]])
-        signs = np.repeat([1, -1], [len(members[a]), len(members[b])])
-        if k == 2:  # rows are in the order of their classes: two classes are the whole source
-            part = source
+        first, second = (slice(ends[code], ends[code + 1]) for code in pair)
+        sizes = first.stop - first.start, second.stop - second.start
+        rows = np.concatenate([np.arange(part.start, part.stop) for part in (first, second)])
+        if K is not None:
+            part: KernelSource = _joined(K, first, second)
         else:
-            part = source.subset(rows) if blocks is None else blocks.pair(a, b)
-        return rows, solve(rows, signs, part)
+            # Rows are in the order of their classes: two classes are the whole source.
+            part = source if k == 2 else source.subset(rows)
+        return rows, solve(rows, np.repeat([1, -1], sizes), part)
 
     pairs = list(pairs_of(k))
     if len(pairs) == 1:
@@ -141,6 +107,15 @@ def solve_pairwise(
     found: list[Any] = [None] * len(pairs)
     found[0::2], found[1::2] = done[0], done[1]
     return found
+
+
+def _joined(K: NDArray[Any], first: slice, second: slice) -> MatrixSource:
+    """The kernel matrix of two classes, from that of all rows."""
+    m, n = first.stop - first.start, second.stop - second.start
+    both = np.empty((m + n, m + n), dtype=K.dtype)
+    both[:m, :m], both[:m, m:] = K[first, first], K[first, second]
+    both[m:, :m], both[m:, m:] = K[second, first], K[second, second]
+    return MatrixSource(both)
 
 
 def layout(

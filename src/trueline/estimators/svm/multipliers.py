@@ -54,10 +54,13 @@ def judged(
     if not solution.is_solved:
         return solution
     beta, scores = solution.beta, solution.scores
-    violation = levels(program, beta, scores)[1]
+    excess = max(levels(program, beta, scores)[1], 0.0)
+    excess += _off_scores(program, source, beta, scores)
+    infeasible = _off_feasible(program, beta)
+    if infeasible == 0.0 and excess <= _TIMES * tol:
+        return solution
     size = 1.0 + float(np.abs(scores).max(initial=0.0)) + float(np.abs(program.target).max())
-    off = _off_feasible(program, beta) * size + _off_scores(program, source, beta, scores)
-    excess = max(violation, 0.0) + off
+    excess += infeasible * size
     if excess <= _TIMES * tol + _DIGITS * size:
         return solution
     return replace(solution, is_solved=False, violation=excess)
@@ -65,20 +68,20 @@ def judged(
 
 def _off_feasible(program: DualProgram, beta: np.ndarray) -> float:
     """How far the multipliers are outside of their box or off their sums, relative to the box."""
-    room = float((program.high - program.low).max(initial=0.0)) or 1.0
-    off = float(np.maximum(program.low - beta, beta - program.high).max(initial=0.0))
+    low, high = program.low, program.high
+    off = float(np.maximum(low - beta, beta - high).max(initial=0.0))
+    moved = beta - program.start
     for group in program.groups:
         total = float(np.abs(beta[group]).sum() + np.abs(program.start[group]).sum())
-        moved = abs(float(beta[group].sum() - program.start[group].sum()))
-        off = max(off, moved - 1e-9 * total)
-    return max(off, 0.0) / room
+        off = max(off, abs(float(moved[group].sum())) - 1e-9 * total)
+    return off / (float((high - low).max()) or 1.0) if off > 0 else 0.0
 
 
 def _off_scores(
     program: DualProgram, source: KernelSource, beta: np.ndarray, scores: np.ndarray
 ) -> float:
     """How far the scores are from K beta at a few rows, beyond the rounding of their sums."""
-    index = np.unique(np.linspace(0, source.n - 1, _SOME).astype(np.intp))
+    index = np.arange(0, source.n, -(-source.n // _SOME))
     rows = np.empty((len(index), source.n), dtype=source.dtype)
     source.rows(index, rows)
     own = by_row(program, beta, source.n)

@@ -250,13 +250,13 @@ class NuSVC(PairwiseClassifier, SupportVectorMachine):
 
     def _program(self, signs: Index, box: Array) -> DualProgram:
         split = int((signs > 0).sum())
-        half = 0.5 * float(self.nu) * float(box.sum())
-        smaller = min(float(box[:split].sum()), float(box[split:].sum()))
+        sums = float(box[:split].sum()), float(box[split:].sum())
+        half, smaller = 0.5 * float(self.nu) * sum(sums), min(sums)
         if half > smaller:
             raise ValueError(
                 f"specified nu is infeasible: with nu={self.nu} half of the multipliers of a pair "
                 f"of classes must add up to {half:.6g}, and the smaller class has room for "
-                f"{smaller:.6g}. Lower nu to {2 * smaller / float(box.sum()):.3g} or less."
+                f"{smaller:.6g}. Lower nu to {2 * smaller / sum(sums):.3g} or less."
             )
         zeros = np.zeros(len(box))
         start = np.concatenate([filled(box[:split], half), -filled(box[split:], half)])

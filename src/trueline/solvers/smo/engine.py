@@ -12,13 +12,12 @@ Rows of a kernel matrix that are kept, the least recently used ones making room.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.kernels import KernelSource, MatrixSource, gather, mirror
+from trueline.kernels import KernelSource, MatrixSource
 from trueline.numerics.blas import run_strands
 from trueline.solvers.smo.inner import Way, add_rows, largest_error, largest_score, solve_pairs
 from trueline.solvers.smo.program import (
@@ -28,6 +27,7 @@ from trueline.solvers.smo.program import (
     by_row,
     levels,
     polished,
+    weighted_rows,
 )
 
 Array = NDArray[np.float64]
@@ -35,12 +35,12 @@ Index = NDArray[np.intp]
 
 #: Multipliers that are solved for together: the more rows, the more of them pay. No powers of two:
 #: values below each other would compete for the same places of the cache.
-WORKING_SET = 2000
-SMALL_WORKING_SET = 250
+WORKING_SET = 500
 LARGE_WORKING_SET = 4000
 _MANY_ROWS = 16_000
-#: Programs up to this size are one working set.
-WHOLE = 2500
+#: Programs of up to so many rows have their whole matrix, if there is room for it. In larger ones
+#: many rows never matter, and small sets take less than half the time.
+WHOLE = 2000
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
 # Compiled steps hear no interrupt: they come in portions of this many steps per multiplier. After
@@ -78,12 +78,21 @@ def solve_dual(
     cache_bytes : float
         For kernel values: the rows that are kept, and the matrix of the working set.
     """
+    if program.epsilon > 0 and not program.start.any():
+        # Where nothing is to be gained, no kernel value is needed to know it.
+        level, violation = levels(program, program.start, scores := np.zeros(source.n))
+        if violation <= 0:
+            return DualSolution(program.start, scores, level, violation, 0, True)
     limit = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size) if max_iter < 0 else max_iter
-    size = np.dtype(source.dtype).itemsize
-    if program.size <= WHOLE and size * (source.n**2 + program.size**2) <= cache_bytes:
-        return _solve_whole(program, source, tol, limit)
+    if is_whole(source, source.n, cache_bytes):
+        return _Whole(program, source).solve(tol, limit)
     q, capacity = _shares(program, source, cache_bytes)
     return _Rounds(program, source, tol, limit, q, capacity).solve()
+
+
+def is_whole(source: KernelSource, largest: int, cache_bytes: float) -> bool:
+    """Whether the matrix is computed as a whole, for programs of up to ``largest`` of its rows."""
+    return largest <= WHOLE and np.dtype(source.dtype).itemsize * source.n**2 <= cache_bytes
 
 
 def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> tuple[int, int]:
@@ -99,38 +108,40 @@ def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> t
     return q, int(max(0.0, left) // (size * n))
 
 
-def _solve_whole(
-    program: DualProgram, source: KernelSource, tol: float, limit: int
-) -> DualSolution:
-    """All multipliers in one working set."""
-    K = _matrix(source)
-    is_plain = program.size == source.n
-    Q = K if is_plain else K[np.ix_(program.row, program.row)]
-    beta = program.start.copy()
-    box = (program.low, program.high, program.epsilon, program.split)
-    diagonal = source.diagonal()[program.row]
-    # Many steps over all multipliers cost more than more steps over few: long ends go to sets.
-    is_large = program.size > 2 * SMALL_WORKING_SET
-    steps = 0
-    for _ in range(_STARTS):
-        scores = _weighted_rows(K, by_row(program, beta, source.n))
-        room = program.target - scores[program.row]
-        most = min(limit - steps, 2 * program.size) if is_large else limit - steps
-        taken, worst = _pairs(Q, diagonal, room, beta, box, tol, most)
-        if is_large and worst > tol and steps + taken < limit:
-            begun = replace(program, start=beta)
-            left = limit - steps - taken
-            found = _Rounds(begun, MatrixSource(K), tol, left, SMALL_WORKING_SET).solve()
-            taken, beta = taken + found.n_iter, found.beta
-        steps += taken
-        if steps < limit and source.dtype == np.float64:
-            beta, scores = polished(program, K, diagonal, Q, beta)
-        else:
-            scores = _weighted_rows(K, by_row(program, beta, source.n))
-        level, violation = levels(program, beta, scores)
-        if violation <= tol or taken == 0 or steps >= limit:
-            break
-    return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
+class _Whole:
+    """The program with its whole kernel matrix: all multipliers are one working set."""
+
+    def __init__(self, program: DualProgram, source: KernelSource) -> None:
+        self.program, self.K, self.diagonal = program, whole_matrix(source), source.diagonal()
+        self.targets = program.target[: source.n]
+
+    def solve(self, tol: float, limit: int) -> DualSolution:
+        program, beta = self.program, self.program.start.copy()
+        steps = 0
+        for _ in range(_STARTS):
+            room = self.targets - self.sums(beta)
+            taken, worst = _pairs(
+                self.K, self.diagonal, room, beta, program.box, tol, limit - steps
+            )
+            steps += taken
+            if steps < limit and self.K.dtype == np.float64:
+                beta, scores = polished(program, self, beta, self.targets - room, worst)
+            else:
+                scores = self.sums(beta)
+            level, violation = levels(program, beta, scores)
+            if violation <= tol or taken == 0 or steps >= limit:
+                break
+        return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
+
+    def sums(self, beta: Array) -> Array:
+        return weighted_rows(self.program, self.K, beta)
+
+    def block(self, rows: Index) -> Array:
+        return self.K[rows][:, rows]
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        box, most = self.program.box, self.program.size + 1000
+        solve_pairs(self.K, self.diagonal, self.targets - scores, beta, *box, tol, most)
 
 
 def _pairs(
@@ -147,36 +158,27 @@ def _pairs(
     They come in portions, between which an interrupt is heard. Each portion must gain more than
     rounding; the way that it went is then gone on with (:mod:`trueline.solvers.smo.inner`).
     """
-    portion = max(_LEAST_PORTION, _PORTION * len(room))
-    reach = largest_score(diagonal)
-    steps, worst = 0, math.inf
-    earlier = beta.copy(), room.copy()
-    while steps < limit:
-        most = min(portion, limit - steps)
+    n, portion = len(room), max(_LEAST_PORTION, _PORTION * len(beta))
+    steps, earlier = 0, None
+    while True:
         before = beta.copy(), room.copy()
+        most = min(portion, limit - steps)
         taken, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, most)
         steps += int(taken)
-        if taken < most or not worst > tol:
-            break
-        way = Way(*before, beta, room, box[2])
-        if not way.gain > way.noise(reach):
-            break
+        if taken < most or steps >= limit or not worst > tol:
+            return steps, worst
+        # Rows that have two multipliers stand twice.
+        row = np.arange(len(beta)) % n
+        last, left = (before[0], before[1][row]), room[row]
+        way = Way(*last, beta, left, box[2])
+        if not way.gain > way.noise(largest_score(diagonal)):
+            return steps, worst
         # From the portion before, its long step included: what goes on and on grows by a factor.
-        Way(*earlier, beta, room, box[2]).go_on(beta, room, box[0], box[1])
-        earlier = before
-    return steps, worst
+        Way(*(earlier or last), beta, left, box[2]).go_on(beta, left, box[0], box[1])
+        room[:], earlier = left[:n], last
 
 
-def _weighted_rows(K: NDArray[Any], weight: Array) -> Array:
-    """sum_r weight_r K[r], in float64."""
-    scores = np.zeros(len(K))
-    used = np.flatnonzero(weight)
-    if len(used):
-        add_rows(K, used, weight[used], scores, 0, len(K))
-    return scores
-
-
-def _matrix(source: KernelSource) -> NDArray[Any]:
+def whole_matrix(source: KernelSource) -> NDArray[Any]:
     """The whole kernel matrix; not to be written to."""
     if isinstance(source, MatrixSource) and source.is_whole:
         return source.K
@@ -203,13 +205,12 @@ class _Rounds:
         self.diagonal = source.diagonal()
         self.reach = largest_score(self.diagonal)
         self.beta = program.start.copy()
-        self.scores = np.zeros(source.n)
         self.previous: Index = np.empty(0, dtype=np.intp)
         self.Q: NDArray[Any] = np.empty((self.q, self.q), dtype=source.dtype)
 
     def solve(self) -> DualSolution:
         program = self.program
-        self._start()
+        self.scores = self.sums(self.beta)
         steps, rounds, idle = 0, 0, 0
         while True:
             room = program.target - self.scores[program.row]
@@ -219,9 +220,9 @@ class _Rounds:
             if not worst > self.tol or steps >= self.limit or idle >= _IDLE:
                 break
             chosen = self._select(u, l)
-            self._fill_matrix(program.row[chosen])
             before = self.beta[chosen]
-            taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
+            goal = max(self.tol * 0.5, _INNER * worst) if math.isfinite(worst) else self.tol
+            taken = self._solve_set(chosen, room[chosen], goal, self.limit - steps)
             steps += taken
             rounds += 1
             after = program.target[chosen] - self.scores[program.row[chosen]]
@@ -233,9 +234,10 @@ class _Rounds:
             # A set that gains nothing leaves nothing worth keeping: the next one is all new, and
             # has the most violating pair.
             self.previous = chosen[:0] if is_idle else chosen
-        if largest_error(self.reach, self.beta) > _FELT * self.tol:
-            self.scores[:] = 0.0
-            self._start()
+        if steps < self.limit and self.source.dtype == np.float64 and worst <= self.tol:
+            self.beta, self.scores = polished(program, self, self.beta, self.scores, worst)
+        elif largest_error(self.reach, self.beta) > _FELT * self.tol:
+            self.scores = self.sums(self.beta)
         level, violation = levels(program, self.beta, self.scores)
         notes = [
             f"{rounds:,} working sets of {self.q:,} multipliers, "
@@ -244,71 +246,57 @@ class _Rounds:
         solved = bool(violation <= self.tol)
         return DualSolution(self.beta, self.scores, level, violation, steps, solved, notes=notes)
 
-    def _start(self) -> None:
-        """Scores of a start that is not zero."""
-        weight = by_row(self.program, self.beta, self.source.n)
+    def sums(self, beta: Array) -> Array:
+        scores, weight = np.zeros(self.source.n), by_row(self.program, beta, self.source.n)
         used = np.flatnonzero(weight)
-        self.cache.add(used, weight[used], self.scores)
+        self.cache.add(used, weight[used], scores)
+        return scores
+
+    def block(self, rows: Index) -> Array:
+        out = np.empty((len(rows), len(rows)))
+        self.source.block(rows, rows, out)
+        return out
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        self.beta, self.scores = beta, scores
+        room = self.program.target - scores[self.program.row]
+        up, down = self.program.offsets(beta)
+        chosen = self._select(room - up, room - down)
+        self._solve_set(chosen, room[chosen], tol, self.q + 1000)
 
     def _select(self, u: Array, l: Array) -> Index:
-        """Half of the last working set, and the most violating ones of both kinds.
-
-        Those that are kept come first, so that their matrix can be kept as well; with two groups
-        all are in order instead.
-        """
+        """Half of the last working set, and the most violating ones of both kinds."""
         program = self.program
         is_chosen = np.zeros(program.size, dtype=bool)
-        kept = self._keep()
-        is_chosen[kept] = True
-        groups = program.groups
-        for number, group in enumerate(groups):
-            space = (self.q - len(kept)) // len(groups)
-            if number == len(groups) - 1:
-                space = self.q - int(is_chosen.sum())
-            start = group.start
+        is_chosen[self._keep()] = True
+        left = self.q - int(is_chosen.sum())
+        for number, group in enumerate(program.groups):
+            space = left // (len(program.groups) - number)
+            before = int(is_chosen.sum())
             for values, share in ((-u[group], space // 2), (l[group], space - space // 2)):
                 values = np.where(is_chosen[group], np.inf, values)
                 share = min(share, int(np.isfinite(values).sum()))
                 if share > 0:
                     top = np.argpartition(values, share - 1)[:share]
-                    is_chosen[start + top] = True
-        if len(groups) > 1:
-            return np.flatnonzero(is_chosen)
-        is_chosen[kept] = False
-        return np.concatenate([kept, np.flatnonzero(is_chosen)])
+                    is_chosen[group.start + top] = True
+            left -= int(is_chosen.sum()) - before
+        return np.flatnonzero(is_chosen)
 
     def _keep(self) -> Index:
-        """What stays of the last working set: those that are free first, then the others.
-
-        The places that they had in it are kept for their matrix.
-        """
+        """What stays of the last working set: those that are free first, then the others."""
         previous, program = self.previous, self.program
         beta = self.beta[previous]
         free = (beta > program.low[previous]) & (beta < program.high[previous])
-        order = np.argsort(~free, kind="stable")
-        places = np.sort(order[: self.q // 2])
-        self.places = places if len(program.groups) == 1 else places[:0]
-        return previous[places]
+        return previous[np.argsort(~free, kind="stable")[: self.q // 2]]
 
-    def _fill_matrix(self, rows: Index) -> None:
-        """The matrix of the working set; kernel values of pairs that stay are moved."""
-        m, k = len(rows), len(self.places)
-        Q = self.Q[:m, :m]
-        # In place: every value moves towards the first row and column.
-        gather(self.Q, self.places, self.places, Q[:k, :k])
-        self.source.block(rows[k:], rows, Q[k:])
-        mirror(Q, k)
-
-    def _solve_set(self, chosen: Index, room: Array, worst: float, limit: int) -> int:
+    def _solve_set(self, chosen: Index, room: Array, goal: float, limit: int) -> int:
         program = self.program
         rows = program.row[chosen]
         Q = self.Q[: len(chosen), : len(chosen)]
+        self.source.block(rows, rows, Q)
         before = self.beta[chosen]
         beta = before.copy()
         split = int((chosen < program.split).sum())
-        goal = max(self.tol * 0.5, _INNER * worst)
-        if not math.isfinite(goal):
-            goal = self.tol
         box = (program.low[chosen], program.high[chosen], program.epsilon, split)
         taken, _ = _pairs(Q, self.diagonal[rows], room, beta, box, goal, limit)
         self.beta[chosen] = beta

@@ -32,15 +32,15 @@ bound is left out of the next equations: an active-set method, started next to i
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy.linalg.lapack import dposv
 
-from trueline.solvers.smo.inner import solve_pairs
+from trueline.solvers.smo.inner import add_rows, bounds
 from trueline.trace import Trace
 
 Array = NDArray[np.float64]
@@ -89,6 +89,11 @@ class DualProgram:
         parts = [slice(0, self.split), slice(self.split, self.size)]
         return [part for part in parts if part.start < part.stop]
 
+    @property
+    def box(self) -> tuple[Array, Array, float, int]:
+        """What steps with two multipliers keep to."""
+        return self.low, self.high, self.epsilon, self.split
+
     def offsets(self, beta: Array) -> tuple[Array, Array]:
         """What t - f is lowered by to give u and l; infinite where beta cannot move that way."""
         up = np.where(beta < 0, -self.epsilon, self.epsilon)
@@ -130,7 +135,6 @@ class DualSolution:
     is_solved: bool
     trace: Trace = field(default_factory=Trace)
     notes: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def times(self, size: float) -> DualSolution:
         """For weights that are larger by a factor, in programs without targets."""
@@ -150,19 +154,17 @@ def levels(program: DualProgram, beta: Array, scores: Array) -> tuple[Array, flo
     and where there are none the middle between the largest u and the smallest l.
     """
     room = program.target - scores[program.row]
-    up, down = program.offsets(beta)
-    found, worst = [], -np.inf
-    for group in program.groups:
-        u, l = room[group] - up[group], room[group] - down[group]
-        free = np.isfinite(u) & np.isfinite(l) & (u == l)
-        highest, lowest = float(u.max()), float(l.min())
+    low, high, epsilon, _ = program.box
+    found, worst = [], -math.inf
+    for g in program.groups:
+        highest, lowest, total, free = bounds(room[g], beta[g], low[g], high[g], epsilon)
         worst = max(worst, highest - lowest)
-        if free.any():
-            found.append(float(u[free].mean()))
-        elif np.isfinite(highest) and np.isfinite(lowest):
+        if free:
+            found.append(total / free)
+        elif math.isfinite(highest) and math.isfinite(lowest):
             found.append(0.5 * (highest + lowest))
         else:
-            found.append(highest if np.isfinite(highest) else lowest)
+            found.append(highest if math.isfinite(highest) else lowest)
     return np.array(found), worst
 
 
@@ -177,7 +179,7 @@ def filled(box: Array, total: float) -> Array:
     array([1. , 1. , 0.5, 0. ])
     """
     before = np.concatenate([[0.0], np.cumsum(box)[:-1]])
-    return np.clip(total - before, 0.0, box)
+    return np.minimum(np.maximum(total - before, 0.0), box)
 
 
 def by_row(program: DualProgram, beta: Array, n: int) -> Array:
@@ -190,99 +192,136 @@ def added_up(rows: Index, values: Array, n: int) -> Array:
     return np.bincount(rows, values, minlength=n).astype(np.float64, copy=False)
 
 
+def weighted_rows(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
+    """f = K beta at the rows, summed in float64 over the rows of a symmetric K that count."""
+    weight = by_row(program, beta, len(K))
+    scores = np.zeros(len(K))
+    used = np.flatnonzero(weight)
+    if len(used):
+        add_rows(K, used, weight[used], scores, 0, len(K))
+    return scores
+
+
 # Equations of more multipliers would take longer than the steps that led to them.
 _LARGEST = 600
 _ROUNDS = 12
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Matrix(Protocol):
+    """The kernel matrix, as far as the last digits need it."""
+
+    def sums(self, beta: Array) -> Array:
+        """f = K beta at the rows, summed afresh."""
+
+    def block(self, rows: Index) -> Array:
+        """The matrix of some rows."""
+
+    def mend(self, beta: Array, scores: Array, tol: float) -> None:
+        """Some steps with two multipliers, in place; the scores may lose their meaning."""
 
 
 def polished(
-    program: DualProgram, K: NDArray[Any], diagonal: Array, Q: Array, beta: Array
+    program: DualProgram, matrix: Matrix, beta: Array, scores: Array, violation: float
 ) -> tuple[Array, Array]:
-    """Multipliers and scores that are as good as double precision allows, or as they were."""
-    best, scores = beta, _scores(program, K, beta)
-    _, violation = levels(program, best, scores)
+    """Multipliers as good as double precision allows, or as they were; and their scores.
+
+    The matrix of each step's equations is positive definite, so that a step cannot lead uphill.
+    """
+    best = None
     reach = 1.0 + float(np.abs(program.target).max(initial=0.0)) + float(np.abs(scores).max())
-    goal = 64 * np.finfo(np.float64).eps * reach
-    steps = 4 * program.size + 1000
+    goal = 64 * _EPS * reach
     for _ in range(_ROUNDS):
         if violation <= goal:
             break
-        moved = _to_equations(program, Q, best, scores)
+        moved = _to_equations(program, matrix, beta, scores)
         if moved is None:
             break
-        # Rows that the step has put on the wrong side of their bound come back by a few steps.
-        room = program.target - _scores(program, K, moved)[program.row]
-        box = (program.low, program.high, program.epsilon, program.split)
-        solve_pairs(Q, diagonal, room, moved, *box, goal, steps)
-        found = _scores(program, K, moved)
-        _, left = levels(program, moved, found)
-        worth = program.value(moved, found) - program.value(best, scores)
-        if not (left < 0.5 * violation and worth <= goal * reach):
+        found = matrix.sums(moved)
+        left = levels(program, moved, found)[1]
+        if left > goal:
+            # Rows that the step has put on the wrong side of their bound come back by some steps.
+            matrix.mend(moved, found, max(goal, 0.1 * min(left, violation)))
+            found = matrix.sums(moved)
+            left = levels(program, moved, found)[1]
+        if not left < 0.5 * violation:
             break
-        best, scores, violation = moved, found, left
-    return best, scores
+        best = beta, scores = moved, found
+        violation = left
+    return best or (beta, matrix.sums(beta))
 
 
-def _scores(program: DualProgram, K: NDArray[Any], beta: Array) -> Array:
-    return K @ by_row(program, beta, len(K))
-
-
-def _to_equations(program: DualProgram, Q: Array, beta: Array, scores: Array) -> Array | None:
+def _to_equations(program: DualProgram, matrix: Matrix, beta: Array, scores: Array) -> Array | None:
     """The multipliers after steps to the solution of the equations of the free ones."""
-    moved = beta.copy()
-    room = program.target - scores[program.row]
-    for _ in range(_ROUNDS):
-        free = (moved > program.low) & (moved < program.high)
-        if program.epsilon > 0:
-            free &= moved != 0
-        F = np.flatnonzero(free)
-        if not 2 <= len(F) <= _LARGEST:
-            return moved if moved is not beta and (moved != beta).any() else None
-        lacking = room - Q[:, F] @ (moved - beta)[F] if (moved != beta).any() else room
-        delta = _solution(program, Q, F, lacking[F] - program.epsilon * np.sign(moved[F]))
-        if delta is None:
-            return None
-        # To the first end of a box; zero is one where eps |beta| has its kink.
-        low, high = program.low[F], program.high[F]
-        if program.epsilon > 0:
-            low = np.where(moved[F] > 0, np.maximum(low, 0.0), low)
-            high = np.where(moved[F] < 0, np.minimum(high, 0.0), high)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ends = np.where(delta > 0, (high - moved[F]) / delta, (low - moved[F]) / delta)
-        ends = np.where(delta == 0, np.inf, ends)
-        first = int(np.argmin(ends))
-        if ends[first] >= 1.0:
-            moved[F] += delta
-            return moved
-        moved[F] = np.clip(moved[F] + ends[first] * delta, low, high)
-        moved[F[first]] = high[first] if delta[first] > 0 else low[first]
-    return moved
-
-
-def _solution(program: DualProgram, Q: Array, F: Any, right: Array) -> Array | None:
-    """delta of the equations; the shortest one if they do not determine it."""
-    members = np.array([(F >= g.start) & (F < g.stop) for g in program.groups], dtype=float)
-    members = members[members.any(axis=1)]
-    m, g = len(F), len(members)
-    system = np.zeros((m + g, m + g))
-    system[:m, :m] = Q[np.ix_(F, F)]
-    # The equations of the sums in the units of the others.
-    size = max(float(np.abs(system[:m, :m]).max()), np.finfo(np.float64).tiny)
-    system[m:, :m] = size * members
-    system[:m, m:] = size * members.T
-    full = np.concatenate([right, np.zeros(g)])
-    if not (np.isfinite(system).all() and np.isfinite(full).all()):
+    low, high, epsilon, split = program.box
+    is_free = (beta > low) & (beta < high)
+    if epsilon > 0:
+        is_free &= beta != 0
+    F = np.flatnonzero(is_free)
+    if not 2 <= len(F) <= _LARGEST:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", linalg.LinAlgWarning)
-        try:
-            found = linalg.solve(system, full, assume_a="sym", check_finite=False)
-        except (linalg.LinAlgError, linalg.LinAlgWarning):
-            try:
-                found = linalg.lstsq(system, full, cond=1e-13, check_finite=False)[0]
-            except linalg.LinAlgError:
-                return None
-    delta = found[:m]
-    for group in members.astype(bool):  # exactly, up to the rounding of one sum
-        delta[group] -= delta[group].sum() / group.sum()
-    return delta if np.isfinite(delta).all() else None
+    start, rows, low, high = beta[F], program.row[F], low[F], high[F]
+    room = program.target[F] - scores[rows]
+    if epsilon > 0:  # zero is an end where eps |beta| has its kink
+        room -= epsilon * np.sign(start)
+        low = np.where(start > 0, np.maximum(low, 0.0), low)
+        high = np.where(start < 0, np.minimum(high, 0.0), high)
+    Q = matrix.block(rows)
+    point, first = _stepped(Q, room, start, low, high, int((F < split).sum()))
+    G = np.arange(len(F))
+    for _ in range(_ROUNDS):
+        if first < 0 or len(G) <= 2:
+            break
+        # The multiplier at its bound is left out.
+        G = np.delete(G, first)
+        lacking = (room - Q @ (point - start))[G]
+        some = Q[G][:, G], lacking, point[G], low[G], high[G], int((F[G] < split).sum())
+        point[G], first = _stepped(*some)
+    moved = beta.copy()
+    moved[F] = point
+    return moved if np.isfinite(point).all() else None
+
+
+def _stepped(
+    Q: Array, lacking: Array, point: Array, low: Array, high: Array, split: int
+) -> tuple[Array, int]:
+    """The solution, or the first end of a box on the way to it, and whose: -1 for the solution."""
+    delta = _solution(Q, lacking, split)
+    goal = point + delta
+    if not ((goal < low) | (goal > high)).any():
+        return goal, -1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ends = (np.where(delta > 0, high, low) - point) / delta
+    ends[delta == 0] = np.inf
+    first = int(np.argmin(ends))
+    reached = np.clip(point + ends[first] * delta, low, high)
+    reached[first] = high[first] if delta[first] > 0 else low[first]
+    return reached, first
+
+
+def _solution(Q: Array, right: Array, split: int) -> Array:
+    """delta of the equations; about the shortest one if they do not determine it.
+
+    The last multiplier of each group takes what the others of it give: with its equation taken from
+    theirs the thresholds are gone, and what is left is positive semi-definite. It is not a number
+    where the kernel is not.
+    """
+    m = len(right)
+    M, right = Q.copy(), right.copy()
+    groups = [g for g in (slice(0, split), slice(split, m)) if g.start < g.stop]
+    for group in groups:
+        last = group.stop - 1
+        M[group] -= M[last]
+        M[:, group] -= M[:, last : last + 1]
+        right[group] -= right[last]
+    top = float(M.diagonal().max())
+    # The ridge settles what equations leave open.
+    M.flat[:: m + 1] += m * _EPS * top
+    for group in groups:  # rows and columns of zeros
+        M[group.stop - 1, group.stop - 1] = 1.0
+    delta, info = dposv(M.T, right, overwrite_a=True)[1:]
+    if info != 0:
+        return np.full(m, np.nan)
+    for group in groups:
+        delta[group.stop - 1] = -delta[group][:-1].sum()
+    return delta
