@@ -120,7 +120,7 @@ def solve_integers(A: Integers, b: Integers) -> tuple[Integers, int] | None:
     >>> from trueline.separation.lifting import solve_integers
     >>> x, q = solve_integers(np.array([[2, 1], [0, 3]]), np.array([1, 1]))
     >>> x.tolist(), q
-    ([1, 1], 3)
+    ([2, 2], 6)
     """
     m = len(A)
     if m == 0:
