@@ -23,8 +23,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from trueline.numerics.blas import run_strands
 from trueline.problem import Problem
-from trueline.solvers import Spectrum
-from trueline.solvers.least_squares.spectrum import LiftedKernel
+from trueline.solvers import LiftedKernel, Spectrum
 
 Array = NDArray[np.float64]
 

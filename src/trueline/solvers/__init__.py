@@ -26,7 +26,7 @@ from trueline.solvers.least_squares.normal_equations import (
 )
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.solvers.least_squares.qr import solve_by_rows
-from trueline.solvers.least_squares.spectrum import Spectrum
+from trueline.solvers.least_squares.spectrum import LiftedKernel, Spectrum
 from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.firth import solve_firth
 from trueline.solvers.newton.non_convex import solve_locally
@@ -45,6 +45,7 @@ __all__ = [
     "IndependentColumns",
     "PendingProof",
     "ProximalGradient",
+    "LiftedKernel",
     "Spectrum",
     "best_constant",
     "by_row",
