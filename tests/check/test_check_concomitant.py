@@ -85,6 +85,32 @@ def test_a_false_gap_never_verifies(seed, alpha):
         assert claim.verify(X, y).verdict is Verdict.NOT_PROVEN
 
 
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_what_another_scale_gains_is_part_of_the_gap(seed, alpha):
+    X, y = table(seed, n=20, d=2)
+    model = HuberRegressor(alpha=alpha, max_iter=500).fit(X, y)
+    certificate, s = model.certificate_, np.ones(20)
+    least = certificate.objective
+    dual = certificate.witness["dual"]
+    for factor in (0.0, 0.2, 0.9, 0.999, 1.001, 1.1, 3.0):
+        sigma = factor * model.scale_
+        v = np.concatenate([model.coef_, [model.intercept_, sigma]])
+        value, r = objective(v, X, y, s, 1.35, alpha), X @ model.coef_ + model.intercept_ - y
+        own = np.clip(2 * r / sigma, -2.7, 2.7) if sigma else 2.7 * np.sign(r)
+        for u in (dual, own[:, None]):
+            claim = replace(
+                certificate,
+                objective=value,
+                objective_rounding=1e-12 * value,
+                witness={"scale": np.array([sigma]), "dual": u},
+            )
+            assert not replace(claim, gap=0.99 * (value - least)).verify(X, y)
+        enough = 1.01 * (value - least) + 2 * certificate.gap
+        assert replace(claim, gap=enough, witness={**claim.witness, "dual": dual}).verify(X, y)
+
+
 def test_the_objective_is_that_of_higher_precision():
     X, y = table(n=20)
     model = HuberRegressor().fit(X, y)

@@ -174,11 +174,8 @@ class Rows:
             self.X = _scaled(self.X, x_power)
         if y_power is not None:
             self.y = _scaled(self.y, y_power)
-        if self.is_sparse:
-            counts = np.diff(self.X.indptr)
-            self.row_terms = int(counts.max(initial=0))
-        else:
-            self.row_terms = self.d
+        entries = np.diff(self.X.indptr).max(initial=0) if self.is_sparse else self.d
+        self.row_terms = int(entries)
         self.weight = float(self.s.sum())
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
@@ -400,7 +397,7 @@ def inverse(R: Array) -> Array | None:
 def inverse_basis(
     table: Table, centred: bool, lift: Array | None = None
 ) -> tuple[float, float, Array]:
-    """nu, the trace and M, the inverse of a factor; nu is zero where it has none."""
+    """nu, the longest row and M, the inverse of a factor; nu is zero where it has none."""
     M = inverse(factor(table, lift=lift))
     if M is None:
         return 0.0, 0.0, np.zeros((table.d, 0))
@@ -414,7 +411,7 @@ def coercivity(
     lift: Array | None = None,
     weights: Array | None = None,
 ) -> tuple[float, float]:
-    """A number nu >= 0 with M^T (X_c^T S X_c + A) M >= nu I, and about the trace of the left side.
+    """A number nu >= 0 with M^T (X_c^T S X_c + A) M >= nu I, and the longest row of X M.
 
     nu is zero where it is not known.
 
@@ -435,30 +432,34 @@ def coercivity(
     if r == 0:
         return 1.0, 0.0
 
-    def sums(block: Array, s: Array) -> tuple[Array, Array, float, float]:
+    def sums(block: Array, s: Array) -> tuple[Array, Array, float, float, float]:
         Z = block * M if M.ndim == 1 else block @ M
         own = s[:, None] * Z
         size = drift = float(np.abs(own * Z).sum())
+        far = float((Z * Z).sum(axis=1).max(initial=0.0))
         if M.ndim == 2:
             P = np.abs(block) @ np.abs(M)
             drift = float(((np.abs(s)[:, None] * P) * P).sum())
-        return own.T @ Z, own.sum(axis=0), size, drift
+            far = far + ((m + 4) * EPS) ** 2 * float((P * P).sum(axis=1).max(initial=0.0))
+        return own.T @ Z, own.sum(axis=0), size, drift, far
 
     a = np.zeros(m) if lift is None else np.sqrt(lift)
     half = np.diag(a * M) if M.ndim == 1 else a[:, None] * M
-    gram, total, size, drift = half.T @ half, np.zeros(r), float((half**2).sum()), 0.0
+    gram, total, size, drift, far = half.T @ half, np.zeros(r), float((half**2).sum()), 0.0, 0.0
     for own in table.each(sums, s):
         gram, total, size, drift = gram + own[0], total + own[1], size + own[2], drift + own[3]
+        far = max(far, own[4])
+    longest = float(np.sqrt(2 * far))  # |a + b|^2 <= 2 (|a|^2 + |b|^2)
     gram -= np.outer(total, total) / (s.sum() or 1.0) * float(centred)
     if not (np.isfinite(gram).all() and np.isfinite(size + drift)):
-        return 0.0, size
+        return 0.0, longest
     terms = 2 * (min(table.n, ROWS) + table.n / ROWS) + m + 16 * r + 64
     least, off = float(np.linalg.eigvalsh(gram)[0]), (m + 4) * EPS * float(np.sqrt(drift))
     least -= terms * EPS * size + 1e-290
     if (s >= 0).all():
         root = max(float(np.sqrt(max(least, 0.0))) - off, 0.0)
-        return root**2 * (1 - 8 * EPS), size
-    return max(least - off * (2 * float(np.sqrt(size)) + off), 0.0), size
+        return root**2 * (1 - 8 * EPS), longest
+    return max(least - off * (2 * float(np.sqrt(size)) + off), 0.0), longest
 
 
 def independent_columns(

@@ -417,7 +417,7 @@ class _Bound:
             return held[0], off + held[1], 0.0
         if not exact:
             return otherwise
-        nu, trace, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
+        nu, longest, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
         if nu <= 0:
             return otherwise
         # Only what is free in a target has to vanish there; the rest of its q stays as it is.
@@ -426,8 +426,8 @@ class _Bound:
         along = along + np.abs(basis).T @ (unsure + len(columns) * EPS * np.abs(own))
         long = np.sqrt((along**2).sum(axis=0))
         moved = long / np.sqrt(nu) * (1 + 1e-9)
-        # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
-        most = 1.01 * np.sqrt(trace / float(rows.s.min())) * long / nu
+        # |change of u_i| <= ||M x_i|| ||M q|| / nu.
+        most = 1.01 * longest * long / nu
         share = most / loss.room * (1 + 1e-9)
         if not (share < 0.5).all():
             return otherwise
