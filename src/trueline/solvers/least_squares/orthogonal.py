@@ -291,13 +291,15 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
     # X_c M = X_b M_b + (X_f - X_b C) M_f, with M_b the basis for the columns that are kept.
     lost = float(tolerance * size[free] @ np.linalg.norm(basis[free], axis=1))
     growth = 2.0 + float(np.linalg.norm(C * size[kept, None] / size[free]))
+    # Columns that do not vary are left out without an error.
+    left_out = 8 * tolerance * float(np.sqrt(d)) * growth if len(free) else 0.0
     return NormalFactor(
         basis=basis,
         coercivity=max(float(np.sqrt(inner.coercivity)) - 2 * lost, 0.0) ** 2,
         scale=power_of_two_scale(diagonal),
         diagonal_coercivity=0.0,
         condition=inner.condition,
-        left_out=8 * tolerance * float(np.sqrt(d)) * growth,
+        left_out=left_out,
         space=space,
     )
 
