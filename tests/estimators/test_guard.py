@@ -481,6 +481,29 @@ def test_the_cheap_bound_is_at_least_the_gap(penalty, fit_intercept, offset, tar
                 assert moved.bound() * 1.03 >= certificate.gap - unsaid
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_the_cheap_bound_is_at_least_the_gap_where_columns_depend_on_others(fit_intercept, targets):
+    seen = 0
+    for seed in range(20):
+        own = np.random.default_rng(seed)
+        n, kinds = int(own.integers(40, 200)), int(own.integers(2, 6))
+        numbers = own.standard_normal((n, 3)) * 10.0 ** own.uniform(-2, 2, 3)
+        X = np.hstack([numbers, *(np.eye(kinds)[own.integers(0, kinds, n)] for _ in range(2))])
+        problem = Problem(as_design(X), own.standard_normal((n, targets)), Squared(), NoPenalty())
+        problem = replace(problem, fit_intercept=fit_intercept)
+        solution = SOLVERS["cholesky"].solve(problem, Options(tol=1e-12), Monitor())
+        if isinstance(solution.proof, PendingProof):
+            seen += 1
+            for shift in (0.0, 1e-8, 1e-2, 1.0):
+                moved = replace(solution.proof, coef=solution.proof.coef + shift)
+                assert moved.bound() * 1.03 >= moved.certificate().gap
+                if not shift:  # the answer, which is proven by this bound
+                    constant = problem.objective(0 * moved.coef, np.zeros(targets))
+                    assert moved.bound() <= 1e-12 * constant
+    assert seen > 10
+
+
 def test_a_proof_about_another_point_is_no_proof():
     problem = Problem(as_design(ROWS), TARGET[:, None], Squared(), L2(1.0))
     solution = SOLVERS["cholesky"].solve(problem, Options(), Monitor())

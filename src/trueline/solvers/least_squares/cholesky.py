@@ -289,7 +289,11 @@ class PendingProof:
         loop pays for this one: few operations on arrays.
         """
         moments, factor, weight = self.moments, self.factor, self.moments.weight
-        if not factor.diagonal_coercivity > 0:  # a basis of some directions: T says nothing of it
+        if factor.diagonal_coercivity > 0:
+            spread = math.sqrt(factor.coercivity / factor.diagonal_coercivity)
+        elif (factor.scale > 0).all():  # a basis of some directions: T says nothing of it
+            spread = float(np.linalg.norm(factor.basis / factor.scale[:, None]))
+        else:
             return math.inf
         W, b, cross, y_mean = self.coef, self.intercept, moments.cross, moments.y_mean
         if len(b) == 1:  # products of vectors take half the time of those of matrices
@@ -310,15 +314,28 @@ class PendingProof:
             error += 4 * _EPS * math.sqrt(np.vdot(curved, curved))
         along = gradient.T.dot(factor.basis)
         length = math.sqrt(np.vdot(along, along)) * (1 + (len(W) + 2) * _EPS * factor.condition)
-        length += error * math.sqrt(factor.coercivity / factor.diagonal_coercivity)
+        length += error * spread
         bound = 0.5 * length * length / factor.coercivity
         if self.problem.fit_intercept:
             off = b + x_mean.dot(W) - y_mean
             slope = math.sqrt(weight * off.dot(off)) + 3 * units * largest
             bound += 0.5 * slope * slope
+        floor = 0.0
+        if factor.left_out:
+            bound += self._left_out(gradient)
+            floor = 1e-13 * float(moments.y_square.sum())  # more than of the objective
         # The certificate leaves room for the rounding of its checker, and takes the objective
         # itself for the gap where that is no more than ten times as much.
-        return 13 * bound
+        return 13 * bound + floor
+
+    def _left_out(self, gradient: Array) -> float:
+        """At least what certificates allow for columns that depend on others up to rounding."""
+        moments, size = self.moments, np.abs(self.coef)
+        squares = moments.gram.diagonal() if self.problem.fit_intercept else moments.x_size
+        target = math.sqrt(moments.y_square.sum())
+        reach = float(np.linalg.norm(np.sqrt(squares) @ size))
+        slopes = float((np.abs(gradient).reshape(size.shape) * size).sum())
+        return 16 * _EPS * reach * target + 8 * slopes
 
     def certificate(self) -> Certificate:
         """The certificate of a single group of targets."""

@@ -12,6 +12,7 @@ Rows of a kernel matrix that are kept, the least recently used ones making room.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,14 @@ Index = NDArray[np.intp]
 #: values below each other would compete for the same places of the cache.
 WORKING_SET = 500
 LARGE_WORKING_SET = 4000
+SMALL_SET = 250
 _MANY_ROWS = 16_000
 #: Programs of up to so many rows have their whole matrix, if there is room for it. In larger ones
 #: many rows never matter, and small sets take less than half the time.
 WHOLE = 2000
+# After so many steps for each multiplier, and twice, four times as many, it is asked whether few
+# multipliers are free.
+_FIRST = 2
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
 # Compiled steps hear no interrupt: they come in portions of this many steps per multiplier. After
@@ -120,18 +125,33 @@ class _Whole:
         steps = 0
         for _ in range(_STARTS):
             room = self.targets - self.sums(beta)
-            taken, worst = _pairs(
-                self.K, self.diagonal, room, beta, program.box, tol, limit - steps
-            )
-            steps += taken
+            terms = self.K, self.diagonal, room, beta, program.box, tol
+            before, portion = steps, limit
+            if program.size > 2 * SMALL_SET:
+                portion = _FIRST * program.size
+            while True:
+                taken, worst = _pairs(*terms, min(limit - steps, portion))
+                steps += taken
+                if taken < portion or steps >= limit or not worst > tol:
+                    break
+                is_free = (beta > program.low) & (beta < program.high)
+                if is_free.sum() <= SMALL_SET // 2:
+                    return self._in_sets(beta, tol, limit, steps)
+                portion *= 2
             if steps < limit and self.K.dtype == np.float64:
                 beta, scores = polished(program, self, beta, self.targets - room, worst)
             else:
                 scores = self.sums(beta)
             level, violation = levels(program, beta, scores)
-            if violation <= tol or taken == 0 or steps >= limit:
+            if violation <= tol or steps in (before, limit):
                 break
         return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
+
+    def _in_sets(self, beta: Array, tol: float, limit: int, steps: int) -> DualSolution:
+        """Long ways of few free multipliers: they are in every working set, the others rest."""
+        begun, source = replace(self.program, start=beta), MatrixSource(self.K)
+        found = _Rounds(begun, source, tol, limit - steps, SMALL_SET).solve()
+        return replace(found, n_iter=steps + found.n_iter)
 
     def sums(self, beta: Array) -> Array:
         return weighted_rows(self.program, self.K, beta)
