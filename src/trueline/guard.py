@@ -14,7 +14,7 @@ keeps proofs from going below a level that the data decide:
   functions), 1e-9 of the terms that cancel in the objective: these proofs multiply the rounding by
   a radius, which is a thousand times the size of the coefficients. And 1e-6 of the objective, which
   weights or columns that differ by powers of ten keep such proofs from. Quadratic functions of
-  dependent columns are in between: 64 units of rounding of the terms that cancel.
+  dependent columns are in between: 1e-12 of the terms that cancel.
 
 All of it together is never more than a millionth of P(constant); where the target is constant and
 leaves nothing to explain, never more than 1e-9 of its size. What is beyond that is told.
@@ -56,8 +56,8 @@ _ROOM = 1.2
 # A target varies if the best constant leaves errors of more than this share of it; of what it
 # leaves, more than this part is never put down to rounding.
 _CONSTANT, _SMALL_PART = 1e-10, 1e-6
-# The same of proofs for dependent columns, which may hide a few units of rounding.
-_HIDDEN = 64 * _EPS
+# The same of proofs for dependent columns: sums of many numbers err by that much.
+_HIDDEN = 4096 * _EPS
 # Endings that claim to be as good as was asked for.
 _CLAIMS = (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
 
