@@ -550,3 +550,39 @@ def test_proofs_that_ask_for_single_rows_read_batches(folder, model):
     assert fitted.verify(X, TABLE["y"])
     fitted.coef_ = fitted.coef_ + 1e-3
     assert not fitted.verify(rows)
+
+
+# --- files that are named in the call -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "target"), [(Ridge(2.0), "y"), (LogisticRegression(), "kind")])
+def test_a_path_is_opened_by_fit_predict_and_verify(folder, model, target):
+    pattern = str(folder / "*.parquet")
+    named = clone(model).fit(pattern, target=target, columns=FEATURES, weight="weight")
+    rows = trueline.open(folder, target=target, columns=FEATURES, weight="weight")
+    opened = clone(model).fit(rows)
+    np.testing.assert_array_equal(named.coef_, opened.coef_)
+    assert named.verify(pattern, target, "weight")
+    assert not named.verify(pattern, target)  # other weights
+    assert "rows x 4 columns" in str(named.explain(pattern, target, "weight"))
+    assert named.objective(folder, target, "weight")() == opened.objective(rows)()
+    np.testing.assert_array_equal(named.predict(folder), opened.predict(rows))
+
+
+def test_a_path_is_opened_with_a_target_that_is_at_hand(folder):
+    given = {"columns": FEATURES, "memory": "64KB"}
+    named = Ridge().fit(folder, TABLE["y"], TABLE["weight"], **given)
+    rows = trueline.open(folder, target="y", weight="weight", **given)
+    np.testing.assert_array_equal(named.coef_, Ridge().fit(rows).coef_)
+    np.testing.assert_array_equal(named.coef_, Ridge().fit(folder, "y", "weight", **given).coef_)
+
+
+def test_paths_that_cannot_be_fitted_say_what_to_do(folder):
+    with pytest.raises(TableError, match="There is no file or folder of rows"):
+        Ridge().fit("of rows", target="y")
+    with pytest.raises(ValueError, match=r"requires y to be passed.*fit\(path, target='y'\)"):
+        Ridge().fit(folder, columns=FEATURES)
+    with pytest.raises(TypeError, match="memory, target go with the path of files"):
+        Ridge().fit(trueline.open(X), target="y", memory="1MB")
+    with pytest.raises(TypeError, match="SVC needs its rows in memory"):
+        trueline.SVC().fit(folder, target="kind")

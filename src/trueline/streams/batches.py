@@ -40,8 +40,6 @@ _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 # the reader holds of its own.
 _COPIES = 8
 _FEWEST_ROWS = 256
-# Multiplications of a pass that earn back the loading of compiled kernels.
-_MUCH_WORK = 4_000_000_000
 
 
 class _First(NamedTuple):
@@ -94,11 +92,8 @@ class Batches(StackedDesign, Readable):
         self._target_name = None if source.is_repeatable else target
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
         self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
-        kind: np.dtype[Any] = np.dtype(np.float64)
-        if not source.is_sparse:
-            first = next(source.read(columns, rows))
-            is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
-            kind = np.dtype(np.float32 if is_single else np.float64)
+        is_single = not source.is_sparse and source.is_single(columns, rows)
+        kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self.n_parts, self._is_checked = len(sizes), False
         self._first: _First | None = None
@@ -224,8 +219,7 @@ class Batches(StackedDesign, Readable):
                 break
             if self.on_batch is not None:
                 self.on_batch(self.passes + 1, self.starts[count])
-            many = self.shape[0] * self.shape[1] ** 2 >= _MUCH_WORK
-            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch, many)
+            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
             yield slice(*self.starts[count - 1 : count + 1]), design
         else:
             if count == len(self.starts) - 1:

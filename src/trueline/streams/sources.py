@@ -59,6 +59,10 @@ class Source(ABC):
                 yield batch
             done += len(batch[0])
 
+    def is_single(self, names: Sequence[str], rows: int) -> bool:
+        """Whether single precision holds all values of some columns."""
+        return all(np.can_cast(column.dtype, np.float32) for column in next(self.read(names, rows)))
+
     def stamp(self) -> Any:
         """What changes when the rows change, as far as that is quick to see."""
         return self.name
@@ -82,6 +86,10 @@ class Files(Source):
         except (OSError, ValueError) as error:
             raise TableError(f"{path} cannot be read: {error}") from error
         self._schema = self._data.schema
+        # Bytes that are fetched before they are asked for help on a network, and cost on a disk.
+        is_here = self._data.filesystem.type_name == "local"
+        scan = dataset.ParquetFragmentScanOptions(pre_buffer=not is_here)
+        self._how = {"fragment_scan_options": scan} if self._is_parquet else {}
         self.columns = tuple(self._schema.names)
         self.words = [one.name for one in self._schema if not _is_number(one.type)]
         #: Files and row groups that are left out, and why.
@@ -102,6 +110,9 @@ class Files(Source):
                         pass
                 except TableError as error:
                     self.skipped[where] = str(error)
+
+    def is_single(self, names: Sequence[str], rows: int) -> bool:
+        return all(_is_single(self._schema.field(name).type) for name in names)
 
     def _split(self, fragment: Any) -> list[tuple[str, Any]]:
         """The row groups of a file, each with its name; of other formats the file."""
@@ -147,7 +158,9 @@ class Files(Source):
 
     def _read(self, group: Any, names: Sequence[str], rows: int, where: str) -> Iterator[Columns]:
         try:
-            given = group.to_batches(schema=self._schema, columns=list(names), batch_size=rows)
+            given = group.to_batches(
+                schema=self._schema, columns=list(names), batch_size=rows, **self._how
+            )
             for batch in given:
                 if batch.num_rows:
                     yield [_values(batch.column(j), n, where) for j, n in enumerate(names)]
@@ -184,6 +197,10 @@ def _alike(one: Any, other: Any) -> bool:
 def _is_number(kind: Any) -> bool:
     types = require("pyarrow", "tables").types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_single(kind: Any) -> bool:
+    return _is_number(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32)
 
 
 def _values(column: Any, name: str, where: str) -> NDArray[Any]:
