@@ -116,6 +116,17 @@ def test_all_of_least_squares_reads_the_features_once(folder):
     assert str(rows).endswith("16 batches of up to 256 rows")
 
 
+@pytest.mark.parametrize("model", [Lasso(0.1), ElasticNet(0.1), LassoCV(cv=3), Ridge()], ids=str)
+def test_single_precision_needs_no_pass_more(model):
+    """What rounding the coefficients costs follows from the moments."""
+    rows = trueline.open(X.astype(np.float32), target=TABLE["y"].to_numpy(), memory="64KB")
+    model = clone(model).fit(rows)
+    assert rows.passes == 1
+    assert model.coef_.dtype == np.float32
+    assert model.certificate_.relative_gap < 1e-4
+    assert model.verify(rows)
+
+
 def test_plans_and_objectives_are_told_of_batches(folder):
     rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
     model = LogisticRegression()
