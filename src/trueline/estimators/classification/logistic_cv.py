@@ -318,7 +318,7 @@ class LogisticRegressionCV(LogisticRegression):
         weights = self._weights(sample_weight, X)
         routed = self._routed(sample_weight, params)
         splitter = check_cv(self.cv, y, classifier=True)
-        folds = some_folds(splitter.split(X, y, **routed.splitter.split))
+        folds = list(some_folds(splitter.split(X, y, **routed.splitter.split)))
         model = self._single(self._declared_weights(y, sample_weight))
         scorer = self._fold_scorer()
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)

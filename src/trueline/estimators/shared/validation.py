@@ -499,23 +499,24 @@ def _first_word(y: Any) -> tuple[str, str] | None:
     return None
 
 
-def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """The pairs of rows to fit and rows to score, as a list.
+def some_folds(splits: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """The pairs of rows to fit and rows to score, one by one; an error if there are none.
 
     Examples
     --------
     >>> from trueline.estimators.shared.validation import some_folds
-    >>> some_folds([])
+    >>> list(some_folds([]))
     Traceback (most recent call last):
         ...
     ValueError: cv gives no folds: let it be a number of folds, a splitter, or pairs of rows.
     """
-    folds = list(splits)
-    if not folds:
+    number = 0
+    for number, fold in enumerate(splits, 1):
+        yield fold
+    if not number:
         raise ValueError(
             "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
         )
-    return folds
 
 
 def router_of(
