@@ -13,6 +13,7 @@ from scipy import sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 
 import trueline
 from trueline import (
@@ -27,6 +28,7 @@ from trueline import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    LogisticRegressionCV,
     OnlineLogisticRegression,
     PassiveAggressiveClassifier,
     Perceptron,
@@ -34,6 +36,7 @@ from trueline import (
     Ridge,
     RidgeClassifierCV,
     RidgeCV,
+    SequentialFeatureSelector,
     StepwiseRegression,
     regularization_path,
 )
@@ -358,6 +361,53 @@ def test_moments_of_any_folds_in_any_partition(cuts, seed):
         np.testing.assert_allclose(found.cross, whole.cross, rtol=1e-11, atol=1e-9)
         assert found.count == whole.count
     assert rows.passes == 1
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("target", ["kind", "weight"], ids=["two classes", "three"])
+def test_strengths_of_classifiers_are_chosen_as_in_memory(folder, target, scoring):
+    model = LogisticRegressionCV(
+        Cs=[0.01, 1.0], cv=3, l1_ratios=(0,), scoring=scoring, use_legacy_attributes=False
+    )
+    rows = trueline.open(folder, target=target, columns=FEATURES, memory="64KB")
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE[target])
+    np.testing.assert_allclose(batched.scores_, whole.scores_, rtol=1e-6)
+    np.testing.assert_allclose(batched.coefs_paths_, whole.coefs_paths_, rtol=1e-4, atol=1e-5)
+    assert batched.C_ == whole.C_
+    assert batched.feature_names_in_.tolist() == FEATURES
+    assert batched.verify(rows)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_columns_are_chosen_one_by_one_in_one_pass(folder, direction):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    model = SequentialFeatureSelector(
+        LinearRegression(), n_features_to_select=2, direction=direction
+    )
+    assert "moments of 5 folds" in str(model.explain(rows, rows.target))
+    batched, whole = clone(model).fit(rows), clone(model).fit(TABLE[FEATURES], TABLE["y"])
+    assert rows.passes == 1
+    np.testing.assert_array_equal(batched.support_, whole.support_)
+    assert [s["feature"] for s in batched.history_] == [s["feature"] for s in whole.history_]
+    np.testing.assert_allclose(
+        [step["score"] for step in batched.history_],
+        [step["score"] for step in whole.history_],
+        rtol=1e-9,
+    )
+    assert batched.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
+    piped = make_pipeline(clone(model), Ridge()).fit(rows)
+    np.testing.assert_allclose(
+        piped.predict(rows), make_pipeline(model, Ridge()).fit(X, TABLE["y"]).predict(X)
+    )
+
+
+def test_columns_that_need_refits_need_their_rows_in_memory(folder):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    with pytest.raises(TypeError, match="by refits: HuberRegressor is not least squares"):
+        SequentialFeatureSelector(HuberRegressor()).fit(rows)
+    twice = trueline.open(TABLE[["a", "a", "b"]].to_numpy(), target=TABLE["y"])
+    with pytest.raises(TypeError, match="by refits: the columns depend on each other"):
+        SequentialFeatureSelector(LinearRegression(), direction="backward").fit(twice)
 
 
 # --- learning row by row --------------------------------------------------------------------------

@@ -510,10 +510,11 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         ...
     ValueError: cv gives no folds: let it be a number of folds, a splitter, or pairs of rows.
     """
-    number = 0
-    for number, fold in enumerate(splits, 1):
+    is_any = False
+    for fold in splits:
+        is_any = True
         yield fold
-    if not number:
+    if not is_any:
         raise ValueError(
             "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
         )
