@@ -226,8 +226,47 @@ class Batches(StackedDesign, Readable):
                 self._done[0] += 1
                 self._is_checked |= first == 0
                 return
-        raise TableError(
-            f"{self._source.name} has other rows than when it was opened: open it again."
+        raise TableError(self._changed)
+
+    def tables(self) -> Iterator[tuple[slice, dict[str, Any]]]:
+        """Where each batch is, and its columns by name, with words and missing values."""
+        names, number = [*self.columns, *([self._target_name] if self._target_name else [])], 0
+        for number, batch in enumerate(_read_ahead(partial(self._as_they_are, names)), 1):
+            expected = np.diff(self.starts[number - 1 : number + 1])
+            if number >= len(self.starts) or len(batch[0]) != expected:
+                break
+            where = slice(*self.starts[number - 1 : number + 1])
+            if self._target_name and not self._is_target(np.asarray(batch.pop()), where.start):
+                raise TableError(self._reordered)
+            yield where, dict(zip(self.columns, batch))
+        else:
+            if number == len(self.starts) - 1:
+                self._done[0] += 1
+                return
+        raise TableError(self._changed)
+
+    def _as_they_are(self, names: list[str]) -> Iterator[Columns]:
+        """Columns batch by batch, with words and missing values."""
+        if self._source.is_sparse:
+            raise TableError(f"{self._source.name} holds numbers alone, which need no encoding.")
+        return self._source.as_it_is().read(names, self._rows)
+
+    def column(self, name: str) -> list[Any]:
+        """All values of one column, batch by batch, with words and missing values."""
+        parts = [batch[0] for batch in self._as_they_are([name])]
+        if sum(map(len, parts)) != self.shape[0]:
+            raise TableError(self._changed)
+        return parts
+
+    @property
+    def _changed(self) -> str:
+        return f"{self._source.name} has other rows than when it was opened: open it again."
+
+    @property
+    def _reordered(self) -> str:
+        return (
+            f"{self._source.name} gives its rows in another order than when it was opened: let it "
+            "sort them (in a query: ORDER BY)."
         )
 
     def _blocks(self, first: int) -> Iterator[Any]:
@@ -243,10 +282,7 @@ class Batches(StackedDesign, Readable):
         for batch in self._source.read_from(start, names, self._rows):
             count = len(batch[0])
             if self._target_name and not self._is_target(batch.pop(), start):
-                raise TableError(
-                    f"{self._source.name} gives its rows in another order than when it was opened: "
-                    "let it sort them (in a query: ORDER BY)."
-                )
+                raise TableError(self._reordered)
             block = np.empty((count, len(batch)), self.dtype, order="F")
             for j, column in enumerate(batch):
                 try:

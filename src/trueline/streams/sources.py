@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,10 @@ class Source(ABC):
                 yield batch
             done += len(batch[0])
 
+    def as_it_is(self) -> Source:
+        """The same with words and missing values, in columns of Arrow where it has these."""
+        return self
+
     def is_single(self, names: Sequence[str], rows: int) -> bool:
         """Whether single precision holds all values of some columns."""
         return all(np.can_cast(column.dtype, np.float32) for column in next(self.read(names, rows)))
@@ -68,8 +73,45 @@ class Source(ABC):
         return self.name
 
 
+def _alike(one: Any, other: Any) -> bool:
+    return bool(one == other or (_is_number(one) and _is_number(other)))
+
+
+def _is_number(kind: Any) -> bool:
+    types = require("pyarrow", "tables").types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_single(kind: Any) -> bool:
+    return _is_number(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32)
+
+
+def _values(column: Any, name: str, where: str) -> NDArray[Any]:
+    if column.null_count:
+        raise TableError(
+            f"Column {name!r} misses {column.null_count} values in {where}: fill them in, or leave "
+            "the rows out, before the fit."
+        )
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _without_conversion(source: Any) -> Any:
+    own = copy(source)
+    own._read_column = _untouched
+    return own
+
+
+def _untouched(column: Any, name: str, where: str) -> Any:
+    """A column of Arrow as it is."""
+    return column
+
+
 class Files(Source):
     """Parquet, Arrow IPC or CSV: a file, a folder (with hive partitions), or a pattern."""
+
+    _read_column = staticmethod(_values)
 
     def __init__(self, path: str | Path) -> None:
         dataset = require("pyarrow.dataset", "tables")
@@ -94,6 +136,9 @@ class Files(Source):
         self.words = [one.name for one in self._schema if not _is_number(one.type)]
         #: Files and row groups that are left out, and why.
         self.skipped: dict[str, str] = {}
+
+    def as_it_is(self) -> Files:
+        return _without_conversion(self)
 
     def leave_out_damaged(self, names: Sequence[str], rows: int) -> None:
         """Read everything once, and note what cannot be read."""
@@ -163,7 +208,9 @@ class Files(Source):
             )
             for batch in given:
                 if batch.num_rows:
-                    yield [_values(batch.column(j), n, where) for j, n in enumerate(names)]
+                    yield [
+                        self._read_column(batch.column(j), n, where) for j, n in enumerate(names)
+                    ]
         except (OSError, ValueError) as error:
             if isinstance(error, TableError):
                 raise
@@ -188,30 +235,6 @@ class Files(Source):
                     f"Column {name!r} of {fragment.path} holds {kinds[0]}, and of other files "
                     f"{kinds[1]}. {_ADVICE}"
                 )
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return bool(one == other or (_is_number(one) and _is_number(other)))
-
-
-def _is_number(kind: Any) -> bool:
-    types = require("pyarrow", "tables").types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-
-def _is_single(kind: Any) -> bool:
-    return _is_number(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32)
-
-
-def _values(column: Any, name: str, where: str) -> NDArray[Any]:
-    if column.null_count:
-        raise TableError(
-            f"Column {name!r} misses {column.null_count} values in {where}: fill them in, or leave "
-            "the rows out, before the fit."
-        )
-    if hasattr(column, "dictionary_decode"):
-        column = column.dictionary_decode()
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _ending(path: str) -> str:
@@ -300,10 +323,14 @@ class Query(Source):
     """A relation of DuckDB, such as ``duckdb.sql("select ...")``: run anew in every pass."""
 
     is_repeatable = False
+    _read_column = staticmethod(_values)
 
     def __init__(self, relation: Any) -> None:
         self.name, self._relation = "the query", relation
         self.columns = tuple(relation.columns)
+
+    def as_it_is(self) -> Query:
+        return _without_conversion(self)
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
@@ -313,7 +340,7 @@ class Query(Source):
         for batch in read(rows):
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
-                yield [_values(part.column(j), n, self.name) for j, n in enumerate(names)]
+                yield [self._read_column(part.column(j), n, self.name) for j, n in enumerate(names)]
 
 
 def _named(batch: Any) -> dict[str, Callable[[], NDArray[Any]]]:

@@ -180,6 +180,12 @@ def takes_batches(fit: Any) -> Any:
     return with_batches
 
 
+def reads_batches(fit: Any) -> Any:
+    """Mark a ``fit`` that reads batches by itself."""
+    fit.takes_batches = True
+    return fit
+
+
 def with_rows_in_memory(fit: Any) -> Any:
     """Let ``fit(rows)`` say what to do, where rows in batches are not taken."""
     if hasattr(fit, "takes_batches"):
