@@ -380,7 +380,10 @@ class Svmlight(Source):
         self._offsets = range(0, size, self._step)
         self._from_zero, self._width = True, 2**31 - 1  # more than there are
         first, last = self._width, -1
-        for X, _ in self._parts():
+        #: Of the first look, for the first pass over the targets: text takes longest to read.
+        self._targets: list[NDArray[Any]] = []
+        for X, y in self._parts():
+            self._targets.append(y)
             first = min(first, X.indices.min(initial=first))
             last = max(last, X.indices.max(initial=-1))
         self._width, self._from_zero = int(last) + 1, first == 0
@@ -405,7 +408,8 @@ class Svmlight(Source):
                 yield X, y
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
-        for _, y in self._parts():
+        known, self._targets = self._targets, []
+        for y in known or (y for _, y in self._parts()):
             yield [y]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Any]:
