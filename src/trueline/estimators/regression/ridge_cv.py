@@ -244,7 +244,7 @@ class StrengthSearch(Host):
         splits = some_folds(splitter.split(X, target, **split_params))
         problem = _near_zero(problem)
         penalties = [L2(float(alpha)) if alpha else NoPenalty() for alpha in alphas]
-        problems = fold_problems(problem, splits, lambda weight: penalties)
+        problems, tests = fold_problems(problem, splits, lambda weight: penalties)
         plans = make_set_plans(problems)
         assert problems.shared is not None
         moments = None
@@ -277,8 +277,8 @@ class StrengthSearch(Host):
 
         flat = np.empty(len(problems))
         for path in found:
-            flat[path.numbers] = score(path, splits[path.numbers[0] // len(alphas)][1])
-        self.fold_scores_ = flat.reshape(len(splits), len(alphas))
+            flat[path.numbers] = score(path, tests[path.numbers[0] // len(alphas)])
+        self.fold_scores_ = flat.reshape(len(tests), len(alphas))
         mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
