@@ -169,7 +169,7 @@ class StrengthSearch(Host):
         is_safe = _is_safe(moments)
         if not is_safe or problem.design.is_sparse:
             # Otherwise the sums tell that every number is finite.
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
         if not is_safe:
             _check_range(problem)
         n, k = problem.n_samples, problem.n_targets
@@ -237,7 +237,7 @@ class StrengthSearch(Host):
         split_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
-        refuse_nonfinite(X, type(self).__name__)
+        refuse_nonfinite(X, self)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         target = scored.target
         splitter = check_cv(self.cv, target, classifier=is_classifier(self))

@@ -330,7 +330,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         solver = SOLVERS[task.plan.chosen]
         shows_all = solver.shows_nonfinite or solver.reads_once(task.plan.facts)
         if not shows_all or problem.design.is_sparse:
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
@@ -339,7 +339,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                refuse_nonfinite(X, type(self).__name__)
+                refuse_nonfinite(X, self)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return task.run_scaled()

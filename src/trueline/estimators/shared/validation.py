@@ -221,10 +221,14 @@ def weights_of(sample_weight: Any, n: int) -> Array:
     return np.broadcast_to(given, n)
 
 
-def refuse_nonfinite(X: Any, name: str) -> None:
-    """An error if rows hold NaN or infinity; batches look for themselves."""
+def refuse_nonfinite(X: Any, estimator: Any = None) -> None:
+    """An error if rows hold NaN or infinity; batches look for themselves.
+
+    The columns are named as the estimator knows them.
+    """
     if not isinstance(X, Design):
-        with naming_columns(X, name):
+        names = getattr(estimator, "feature_names_in_", None)
+        with naming_columns(X, type(estimator).__name__, names):
             utils.assert_all_finite(X, input_name="X")
 
 
@@ -327,8 +331,10 @@ def check_array(X: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def naming_columns(X: Any, who: str) -> Iterator[None]:
+def naming_columns(X: Any, who: str, names: Any = None) -> Iterator[None]:
     """Where validation fails on a column that holds no numbers, say which and what to do.
+
+    Columns of an array may have names, which are given.
 
     Examples
     --------
@@ -347,8 +353,8 @@ def naming_columns(X: Any, who: str) -> Iterator[None]:
         found = no_number(X)
         if found is None and "X contains NaN" in str(error):
             raise ValueError(
-                f"Input X contains NaN{_missing_values(X)}. TableFeatures fills in missing values "
-                f"and marks them: make_pipeline(TableFeatures(), {model})."
+                f"Input X contains NaN{_missing_values(X, names)}. TableFeatures fills in missing "
+                f"values and marks them: make_pipeline(TableFeatures(), {model})."
             ) from error
         if found is None:
             raise
@@ -381,11 +387,13 @@ def no_number(X: Any) -> str | None:
     return None
 
 
-def _missing_values(X: Any) -> str:
+def _missing_values(X: Any, names: Any = None) -> str:
     """Which columns hold NaN, and in how many rows; empty where that is not to be seen."""
+    columns = list(_columns(X))
+    known = [name for name, _ in columns] if names is None else map(repr, names)
     counts = {
         name: int(np.isnan(values).sum())
-        for name, values in _columns(X)
+        for name, (_, values) in zip(known, columns, strict=False)
         if values.dtype.kind == "f"
     }
     found = [f"column {name} in {counted(count, 'row')}" for name, count in counts.items() if count]

@@ -224,7 +224,7 @@ class ChosenByFolds(_Host):
         y = self._single_target(X, y)
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
-        refuse_nonfinite(X, type(self).__name__)
+        refuse_nonfinite(X, self)
         folds = self._splits(X, y, given, params)
         with said_of(X):
             grids_of = cache(partial(self._grids, problem))
