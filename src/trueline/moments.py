@@ -378,13 +378,14 @@ class SharedMoments:
             if (times * self._every + weights != self._every).any():
                 return None
         if id(weights) not in self._left:
-            rest = self._rest(weights) if any(weights is s for s in self._folds) else None
-            self._left[id(weights)] = None if rest is None else self._of(rest)
+            is_ours = any(weights is s for s in self._folds)
+            rest = self._rest(weights) if is_ours else None
+            self._left[id(weights)] = None if rest is None else self._of(rest, left_by=weights)
         return self._left[id(weights)]
 
     def _rest(self, weights: Array) -> Array | None:
         """The weights of the rows that are left out; None if these are not all others, or most."""
-        left = np.where(weights == 0, self._every, 0.0)
+        left = _left_by(weights, self._every)
         is_less = 2 * np.count_nonzero(left) <= len(left) + 1
         return left if is_less and bool((weights + left == self._every).all()) else None
 
@@ -396,23 +397,35 @@ class SharedMoments:
         return self._of(weights) if left is None else self.total - left
 
     @cached_property
-    def _read_at_once(self) -> list[tuple[Array, Moments]]:
-        """Of a design in parts: the moments of every fold, in one pass."""
-        rests = [(s, self._rest(s)) for s in self._folds]
-        wanted = [s if rest is None else rest for s, rest in rests]
-        if not wanted or any(rest is None for _, rest in rests):
-            wanted.append(self._every)
-        assert isinstance(self.design, StackedDesign)
-        return list(zip(wanted, moments_of_parts(self.design, self.target, wanted)))
+    def _read_at_once(self) -> list[tuple[Array, bool, Moments]]:
+        """Of a design in parts, in one pass: moments of the rows of every fold, or of the others.
 
-    def _of(self, weights: Array) -> Moments:
+        An array by row and fold would be as much as the rows of few columns: what a fold leaves out
+        is found part by part.
+        """
+        wanted = [(s, self._rest(s) is not None) for s in self._folds]
+        if not all(is_left for _, is_left in wanted) or not wanted:
+            wanted.append((self._every, False))
+        assert isinstance(self.design, StackedDesign)
+        leaving = [is_left for _, is_left in wanted]
+        every = [s for s, _ in wanted]
+        found = moments_of_parts(self.design, self.target, every, self._every, leaving)
+        return [(s, is_left, moments) for (s, is_left), moments in zip(wanted, found)]
+
+    def _of(self, weights: Array, left_by: Array | None = None) -> Moments:
         if isinstance(self.design, StackedDesign):
-            for known, found in self._read_at_once:
-                if np.array_equal(known, weights):
+            asked = weights if left_by is None else left_by
+            for known, is_left, found in self._read_at_once:
+                if is_left == (left_by is not None) and np.array_equal(known, asked):
                     return found
             return Moments.from_rows(self.design, self.target, weights)
         index = np.flatnonzero(weights)
         return _of_rows(self.design, self.target, weights, index)
+
+
+def _left_by(weights: Array, every: Array) -> Array:
+    """The weights of the rows that have none in a fold."""
+    return np.where(weights == 0, every, 0.0)
 
 
 def _of_rows(design: Design, Y: Array, weights: Array, index: NDArray[np.intp]) -> Moments:
@@ -427,20 +440,34 @@ def _of_rows(design: Design, Y: Array, weights: Array, index: NDArray[np.intp]) 
 
 
 def moments_of_parts(
-    design: StackedDesign, Y: Array, every: Sequence[Array | None]
+    design: StackedDesign,
+    Y: Array,
+    every: Sequence[Array | None],
+    whole: Array | None = None,
+    leaving: Sequence[bool] = (),
 ) -> list[Moments]:
     """The moments under several weights, in one pass over a design in parts.
+
+    Where ``leaving`` says so they are those of the rows that these weights leave out, whose weights
+    are then those of ``whole``.
 
     Those of equally many parts are merged, as in pairwise summation: rounding grows with the
     logarithm of their number.
     """
 
-    def of_part(part: Design, Y: Array, *weights: Array | None) -> list[Moments | None]:
-        return [Moments.from_rows(part, Y) if s is None else _of_some(part, Y, s) for s in weights]
+    def of_part(
+        part: Design, Y: Array, whole: Array | None, *weights: Array | None
+    ) -> list[Moments | None]:
+        own = list(weights)
+        for number, is_left in enumerate(leaving):
+            s = own[number]
+            if is_left and s is not None and whole is not None:
+                own[number] = _left_by(s, whole)
+        return [Moments.from_rows(part, Y) if s is None else _of_some(part, Y, s) for s in own]
 
     return [
         Moments.from_rows(design.take(np.arange(0)), Y[:0]) if found is None else found
-        for found in design.summed(of_part, Y, *every, add=_merged)
+        for found in design.summed(of_part, Y, whole, *every, add=_merged)
     ]
 
 

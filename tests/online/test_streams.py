@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -320,3 +321,37 @@ def test_explain_tells_the_story():
     text = str(Perceptron(variant="cyclic").fit(X, y).explain())
     assert "perceptron" in text
     assert "bound" in text
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_snapshots_stay_as_they_are_while_learning_goes_on(model):
+    """Threads that predict see what the model was between two calls, and nothing in between."""
+    X, y = data(2, n=110)
+    classes = np.unique(y)
+    learning = copy.deepcopy(model).partial_fit(X[:10], y[:10], classes)
+    published, seen, wrong = [(copy.deepcopy(learning), learning.decision_function(X))], [], []
+    is_over = threading.Event()
+
+    def read():
+        while not is_over.is_set():
+            snapshot, expected = published[0]
+            seen.append(snapshot)
+            if not np.array_equal(snapshot.decision_function(X), expected):
+                wrong.append(snapshot)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for start in range(10, 110, 10):
+        for i in range(start, start + 10):
+            learning.partial_fit(X[i : i + 1], y[i : i + 1])
+        published[0] = copy.deepcopy(learning), learning.decision_function(X)
+    is_over.set()
+    for reader in readers:
+        reader.join()
+    assert seen
+    assert not wrong
+    whole = copy.deepcopy(model).partial_fit(X[:10], y[:10], classes)
+    for i in range(10, 110):
+        whole.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert state(learning) == state(whole)  # a snapshot changes nothing in what goes on

@@ -218,3 +218,19 @@ def test_words_of_four_languages_with_a_weak_penalty_are_proven(C):
     model = LogisticRegression(C=C, l1_ratio=1.0).fit(X, y)
     assert model.certificate_.relative_gap < 1e-6
     assert model.verify(X, y)
+
+
+def test_texts_of_many_classes_that_a_first_step_makes_certain():
+    """Forty topics, weak penalties: rows certain of a wrong class have a slope and no curvature."""
+    random = np.random.default_rng(0)
+    n, k, words = 600, 40, 3000
+    labels = random.choice(k, n, p=random.dirichlet(0.3 * np.ones(k)))
+    topics = random.dirichlet(0.05 * np.ones(words), k)
+    counts = [random.multinomial(20, 0.5 * topics[topic] + 0.5 / words) for topic in labels]
+    X = np.array(counts, dtype=float)
+    X = sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True))
+    model = LogisticRegression(C=30.0, l1_ratio=1.0).fit(X, labels)
+    assert model.solver_ == "working_set_newton"
+    constant = np.log(n / np.bincount(labels)[labels]).sum()
+    assert model.certificate_.gap <= 1e-6 * constant
+    assert model.verify(X, labels)

@@ -13,6 +13,7 @@ from scipy import sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 
 import trueline
 from trueline import (
@@ -27,6 +28,7 @@ from trueline import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    LogisticRegressionCV,
     OnlineLogisticRegression,
     PassiveAggressiveClassifier,
     Perceptron,
@@ -34,12 +36,14 @@ from trueline import (
     Ridge,
     RidgeClassifierCV,
     RidgeCV,
+    SequentialFeatureSelector,
     StepwiseRegression,
     regularization_path,
 )
 from trueline.design import as_design
 from trueline.errors import TableError
 from trueline.moments import Moments, SharedMoments
+from trueline.streams import sources
 
 N = 3000
 FEATURES = ["a", "b", "c", "d"]
@@ -116,6 +120,17 @@ def test_all_of_least_squares_reads_the_features_once(folder):
     assert str(rows).endswith("16 batches of up to 256 rows")
 
 
+@pytest.mark.parametrize("model", [Lasso(0.1), ElasticNet(0.1), LassoCV(cv=3), Ridge()], ids=str)
+def test_single_precision_needs_no_pass_more(model):
+    """What rounding the coefficients costs follows from the moments."""
+    rows = trueline.open(X.astype(np.float32), target=TABLE["y"].to_numpy(), memory="64KB")
+    model = clone(model).fit(rows)
+    assert rows.passes == 1
+    assert model.coef_.dtype == np.float32
+    assert model.certificate_.relative_gap < 1e-4
+    assert model.verify(rows)
+
+
 def test_plans_and_objectives_are_told_of_batches(folder):
     rows = trueline.open(folder, target="kind", columns=FEATURES, memory="64KB")
     model = LogisticRegression()
@@ -176,6 +191,19 @@ def test_sparse_text_is_read_in_sparse_batches(tmp_path, model, zero_based):
     assert batched.verify(rows)
     some = trueline.open(tmp_path / "rows.svm", columns=["x3", "x5"])
     np.testing.assert_allclose(some.toarray(), S.toarray()[:, [3, 5]])
+
+
+def test_sparse_text_is_parsed_once_to_open_it(tmp_path, monkeypatch):
+    S = sp.random_array((N, 20), density=0.2, rng=0, format="csr")
+    dump_svmlight_file(S, np.arange(N), str(tmp_path / "rows.svm"))
+    parse, calls = sources.load_svmlight_file, []
+    monkeypatch.setattr(
+        sources, "load_svmlight_file", lambda *a, **k: calls.append(0) or parse(*a, **k)
+    )
+    rows = trueline.open(tmp_path / "rows.svm", memory="2MB")
+    assert len(calls) == len(rows.starts) - 1
+    np.testing.assert_array_equal(rows.target, np.arange(N))
+    np.testing.assert_allclose(rows.toarray(), S.toarray())
 
 
 def test_a_damaged_line_of_sparse_text_is_told(tmp_path):
@@ -347,6 +375,53 @@ def test_moments_of_any_folds_in_any_partition(cuts, seed):
         np.testing.assert_allclose(found.cross, whole.cross, rtol=1e-11, atol=1e-9)
         assert found.count == whole.count
     assert rows.passes == 1
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("target", ["kind", "weight"], ids=["two classes", "three"])
+def test_strengths_of_classifiers_are_chosen_as_in_memory(folder, target, scoring):
+    model = LogisticRegressionCV(
+        Cs=[0.01, 1.0], cv=3, l1_ratios=(0,), scoring=scoring, use_legacy_attributes=False
+    )
+    rows = trueline.open(folder, target=target, columns=FEATURES, memory="64KB")
+    batched, whole = clone(model).fit(rows), clone(model).fit(X, TABLE[target])
+    np.testing.assert_allclose(batched.scores_, whole.scores_, rtol=1e-6)
+    np.testing.assert_allclose(batched.coefs_paths_, whole.coefs_paths_, rtol=1e-4, atol=1e-5)
+    assert batched.C_ == whole.C_
+    assert batched.feature_names_in_.tolist() == FEATURES
+    assert batched.verify(rows)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_columns_are_chosen_one_by_one_in_one_pass(folder, direction):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    model = SequentialFeatureSelector(
+        LinearRegression(), n_features_to_select=2, direction=direction
+    )
+    assert "moments of 5 folds" in str(model.explain(rows, rows.target))
+    batched, whole = clone(model).fit(rows), clone(model).fit(TABLE[FEATURES], TABLE["y"])
+    assert rows.passes == 1
+    np.testing.assert_array_equal(batched.support_, whole.support_)
+    assert [s["feature"] for s in batched.history_] == [s["feature"] for s in whole.history_]
+    np.testing.assert_allclose(
+        [step["score"] for step in batched.history_],
+        [step["score"] for step in whole.history_],
+        rtol=1e-9,
+    )
+    assert batched.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
+    piped = make_pipeline(clone(model), Ridge()).fit(rows)
+    np.testing.assert_allclose(
+        piped.predict(rows), make_pipeline(model, Ridge()).fit(X, TABLE["y"]).predict(X)
+    )
+
+
+def test_columns_that_need_refits_need_their_rows_in_memory(folder):
+    rows = trueline.open(folder, target="y", columns=FEATURES, memory="64KB")
+    with pytest.raises(TypeError, match="by refits: HuberRegressor is not least squares"):
+        SequentialFeatureSelector(HuberRegressor()).fit(rows)
+    twice = trueline.open(TABLE[["a", "a", "b"]].to_numpy(), target=TABLE["y"])
+    with pytest.raises(TypeError, match="by refits: the columns depend on each other"):
+        SequentialFeatureSelector(LinearRegression(), direction="backward").fit(twice)
 
 
 # --- learning row by row --------------------------------------------------------------------------
@@ -550,3 +625,39 @@ def test_proofs_that_ask_for_single_rows_read_batches(folder, model):
     assert fitted.verify(X, TABLE["y"])
     fitted.coef_ = fitted.coef_ + 1e-3
     assert not fitted.verify(rows)
+
+
+# --- files that are named in the call -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "target"), [(Ridge(2.0), "y"), (LogisticRegression(), "kind")])
+def test_a_path_is_opened_by_fit_predict_and_verify(folder, model, target):
+    pattern = str(folder / "*.parquet")
+    named = clone(model).fit(pattern, target=target, columns=FEATURES, weight="weight")
+    rows = trueline.open(folder, target=target, columns=FEATURES, weight="weight")
+    opened = clone(model).fit(rows)
+    np.testing.assert_array_equal(named.coef_, opened.coef_)
+    assert named.verify(pattern, target, "weight")
+    assert not named.verify(pattern, target)  # other weights
+    assert "rows x 4 columns" in str(named.explain(pattern, target, "weight"))
+    assert named.objective(folder, target, "weight")() == opened.objective(rows)()
+    np.testing.assert_array_equal(named.predict(folder), opened.predict(rows))
+
+
+def test_a_path_is_opened_with_a_target_that_is_at_hand(folder):
+    given = {"columns": FEATURES, "memory": "64KB"}
+    named = Ridge().fit(folder, TABLE["y"], TABLE["weight"], **given)
+    rows = trueline.open(folder, target="y", weight="weight", **given)
+    np.testing.assert_array_equal(named.coef_, Ridge().fit(rows).coef_)
+    np.testing.assert_array_equal(named.coef_, Ridge().fit(folder, "y", "weight", **given).coef_)
+
+
+def test_paths_that_cannot_be_fitted_say_what_to_do(folder):
+    with pytest.raises(TableError, match="There is no file or folder of rows"):
+        Ridge().fit("of rows", target="y")
+    with pytest.raises(ValueError, match=r"requires y to be passed.*fit\(path, target='y'\)"):
+        Ridge().fit(folder, columns=FEATURES)
+    with pytest.raises(TypeError, match="memory, target go with the path of files"):
+        Ridge().fit(trueline.open(X), target="y", memory="1MB")
+    with pytest.raises(TypeError, match="SVC needs its rows in memory"):
+        trueline.SVC().fit(folder, target="kind")

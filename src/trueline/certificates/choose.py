@@ -45,9 +45,18 @@ from trueline.certificates.evaluation import (
     open_directions,
     unpenalised,
 )
-from trueline.certificates.quadratic import Evidence, certify_fenchel, certify_quadratic, is_fenchel
+from trueline.certificates.quadratic import (
+    Evidence,
+    certify_fenchel,
+    certify_from_moments,
+    certify_quadratic,
+    is_fenchel,
+    moments_problem,
+)
 from trueline.certificates.special.maximum import certify_maximum
 from trueline.certificates.tangent import Tangent
+from trueline.design.stacked import StackedDesign
+from trueline.losses import Squared
 from trueline.problem import Problem
 
 Array = NDArray[np.float64]
@@ -55,6 +64,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 #: The kinds of proof that go with other coefficients than their own.
 BESIDE = frozenset({"fenchel", "duality", "tangent", "bounded", "curvature"})
+# An objective from moments is known to so many digits, or the rows are read once more.
+_ENOUGH = 1e-9
 _NEXT_TO_ZERO = 1e-150  # far below any correlation, far above underflow of its ratios
 
 
@@ -270,8 +281,7 @@ def certify_beside(problem: Problem, proven: Certificate, W: Array, b: Array) ->
     single precision where the data have no more digits. A proof by the slopes at w is of first
     order in that rounding, while what it costs is of second order.
     """
-    value, error = evaluate_objective(problem, Rounding.of(problem).confirmable(), W, b)
-    objective, rounding = float(value.sum()), 2 * float(error.sum())
+    objective, rounding = _objective_from_moments(problem, W, b) or _objective(problem, W, b)
     rise = objective - proven.objective + rounding + proven.objective_rounding
     slack = 1e-14 * (abs(objective) + abs(proven.objective))
     return replace(
@@ -290,3 +300,22 @@ def certify_beside(problem: Problem, proven: Certificate, W: Array, b: Array) ->
             "proven_gap": proven.gap,
         },
     )
+
+
+def _objective(problem: Problem, W: Array, b: Array) -> tuple[float, float]:
+    """The objective and its rounding, from the rows."""
+    value, error = evaluate_objective(problem, Rounding.of(problem).confirmable(), W, b)
+    return float(value.sum()), 2 * float(error.sum())
+
+
+def _objective_from_moments(problem: Problem, W: Array, b: Array) -> tuple[float, float] | None:
+    """The same from moments that were kept, where they tell it to enough digits."""
+    design = problem.design
+    if not (isinstance(design, StackedDesign) and problem.loss == Squared()):
+        return None
+    moments = design.known_moments(problem.weights, problem.target)
+    if moments is None:
+        return None
+    found = certify_from_moments(moments_problem(problem, moments), W, b)
+    is_enough = found.objective_rounding <= _ENOUGH * found.objective
+    return (found.objective, found.objective_rounding) if is_enough else None

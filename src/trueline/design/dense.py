@@ -19,6 +19,8 @@ from trueline.numerics.gram import (
 )
 
 _KERNEL_ROWS = 512
+# Bytes and rows of a piece that several products read in turn.
+_PIECE_BYTES, _LEAST_PIECE = 3 << 20, 1024
 # Where coefficients use less than this share of the columns, these are gathered for a product.
 _FEW_USED = 1 / 16
 # Entries of a row that are enough for vectors to pay.
@@ -38,10 +40,8 @@ class DenseDesign(Design):
 
     is_sparse = False
 
-    def __init__(self, X: NDArray[np.floating], is_one_of_many: bool = False) -> None:
+    def __init__(self, X: NDArray[np.floating]) -> None:
         self.X = X
-        #: Whether so many more rows follow that compiled kernels are worth loading.
-        self._is_one_of_many = is_one_of_many
         self.shape = (X.shape[0], X.shape[1])
         self.dtype = X.dtype
         self.nonzeros = X.size
@@ -95,9 +95,7 @@ class DenseDesign(Design):
         return fold(run_strands(work, self._strands(self.X.size * _columns(U))))
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        total, gram, cross, terms = second_sums(
-            self.X, Y, weights, shift, compiled=self._is_one_of_many
-        )
+        total, gram, cross, terms = second_sums(self.X, Y, weights, shift)
         return SecondMoments(total, gram, cross, gram.diagonal().copy(), terms)
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
@@ -170,6 +168,18 @@ class DenseDesign(Design):
         for start in range(0, self.shape[0], rows):
             where = slice(start, min(start + rows, self.shape[0]))
             yield where, self.X[where].astype(np.float64, copy=False)
+
+    def pieces(self) -> Iterator[tuple[slice, DenseDesign]]:
+        """The rows in double precision, in pieces that stay in a cache.
+
+        For several products with the same rows, which are converted once then.
+        """
+        rows = max(_LEAST_PIECE, _PIECE_BYTES // (8 * max(1, self.shape[1])))
+        if self.shape[0] <= rows:
+            yield slice(None), self
+            return
+        for where, piece in self.blocks(rows):
+            yield where, DenseDesign(piece)
 
     def take(self, rows: NDArray[np.intp] | slice) -> DenseDesign:
         # Indices in any order are gathered row by row; by take, columns would be copied first.

@@ -34,6 +34,11 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return np.array_equal(one, other)
 
 
+def _cut(by_row: Iterable[Array | None], where: slice) -> list[Array | None]:
+    """What belongs to some rows."""
+    return [None if rows is None else rows[where] for rows in by_row]
+
+
 def added_in_pairs(terms: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
     """The sum of some terms, two neighbours at a time, with few of them held at once.
 
@@ -74,13 +79,18 @@ def sums_at(
     (array([1., 2.]), array([-4.]), array([[5.]]), array([3.]))
     """
 
-    def of_part(part: Design, *own: Any) -> tuple[Any, ...]:
+    def of_piece(part: Design, *own: Any) -> tuple[Any, ...]:
         Z = part.matvec(W)
         U, h = derive(Z, *own)
         if h is None:
             return [Z], part.rmatvec(U), np.empty((0, 0)), np.empty(0)
         sums = part.second_moments(np.empty((len(h), 0)), h, None)
         return [Z], part.rmatvec(U), sums.gram, sums.total
+
+    def of_part(part: Design, *by_row: Any) -> tuple[Any, ...]:
+        pieces = part.pieces() if isinstance(part, DenseDesign) else [(slice(None), part)]
+        terms = (of_piece(piece, *_cut(by_row, where)) for where, piece in pieces)
+        return added_in_pairs(terms, add)
 
     def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(a + b for a, b in zip(one, other))
@@ -121,7 +131,7 @@ class StackedDesign(Design):
 
     def each(self, make: Callable[..., Any], *by_row: Array | None) -> Iterator[Any]:
         for where, part in self.parts():
-            yield make(part, *(None if rows is None else rows[where] for rows in by_row))
+            yield make(part, *_cut(by_row, where))
 
     def stacked(self, make: Callable[..., Array], *by_row: Array | None) -> Array:
         """What is made of the parts, one after the other."""

@@ -65,7 +65,9 @@ FEW_COLUMNS = 64
 
 
 def add_gram(block: Array, gram: Array) -> None:
-    """Add block^T block to the lower triangle of gram; both are C-contiguous.
+    """Add block^T block to the lower triangle of gram, which is C-contiguous.
+
+    The rows of the block are neighbours in memory, or its columns are.
 
     What stands above the diagonal is left without meaning (:func:`symmetrised` mirrors it). Where
     a matrix has few columns, a call of NumPy's costs less than a foreign one.
@@ -78,8 +80,11 @@ def add_gram(block: Array, gram: Array) -> None:
     one = ctypes.byref(ctypes.c_double(1.0))
     rows, columns = ctypes.byref(ctypes.c_int(m)), ctypes.byref(ctypes.c_int(d))
     # Fortran reads the rows of a C-ordered matrix as columns: its upper triangle is our lower one.
-    arguments: tuple[Any, ...] = (columns, rows, one, block.ctypes.data, columns, one)
-    dsyrk(b"U", b"N", *arguments, gram.ctypes.data, columns)
+    is_by_columns = block.strides[0] < block.strides[1]
+    transposed = b"T" if is_by_columns else b"N"
+    apart = ctypes.byref(ctypes.c_int(max(block.strides) // block.itemsize))
+    arguments: tuple[Any, ...] = (columns, rows, one, block.ctypes.data, apart, one)
+    dsyrk(b"U", transposed, *arguments, gram.ctypes.data, columns)
 
 
 def symmetrised(gram: Array) -> Array:

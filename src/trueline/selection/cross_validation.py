@@ -23,7 +23,7 @@ All other scorers are called model by model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -66,8 +66,11 @@ def fold_problems(
     problem: Problem,
     splits: Iterable[tuple[Any, Any]],
     penalties: Callable[[float], Sequence[Penalty]],
-) -> ProblemSet:
+) -> tuple[ProblemSet, list[Any]]:
     """A problem with several penalties on the training rows of every fold, fold by fold.
+
+    And the test rows of each fold. The numbers of training rows are not kept: those of all folds
+    take as much memory as the weights.
 
     Parameters
     ----------
@@ -78,7 +81,14 @@ def fold_problems(
     penalties : callable
         From the total weight of a fold's rows to its penalties.
     """
-    rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
+    tests = []
+
+    def training_rows() -> Iterator[Any]:
+        for train, test in splits:
+            tests.append(test)
+            yield train
+
+    rows = fold_weights(problem.n_samples, training_rows(), problem.weights)
     shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
     if problem.design.is_sequential:
         _ = shared.total  # in one pass with those of all folds, before a strength asks for sums
@@ -86,7 +96,8 @@ def fold_problems(
     known = {weight: penalties(weight) for weight in {float(s.sum()) for s in rows}}
     target = problem.target
     members = tuple(Member(target, each, s) for s in rows for each in known[float(s.sum())])
-    return ProblemSet(problem.design, problem.loss, members, problem.fit_intercept, shared)
+    found = ProblemSet(problem.design, problem.loss, members, problem.fit_intercept, shared)
+    return found, tests
 
 
 def held_moments(problems: ProblemSet, number: int, test: Any) -> Moments | None:

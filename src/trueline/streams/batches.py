@@ -40,8 +40,6 @@ _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 # the reader holds of its own.
 _COPIES = 8
 _FEWEST_ROWS = 256
-# Multiplications of a pass that earn back the loading of compiled kernels.
-_MUCH_WORK = 4_000_000_000
 
 
 class _First(NamedTuple):
@@ -94,11 +92,8 @@ class Batches(StackedDesign, Readable):
         self._target_name = None if source.is_repeatable else target
         self.target, self.weights, sizes = self._first_pass(more or columns[:1], target, weight)
         self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
-        kind: np.dtype[Any] = np.dtype(np.float64)
-        if not source.is_sparse:
-            first = next(source.read(columns, rows))
-            is_single = all(np.can_cast(column.dtype, np.float32) for column in first)
-            kind = np.dtype(np.float32 if is_single else np.float64)
+        is_single = not source.is_sparse and source.is_single(columns, rows)
+        kind = np.dtype(np.float32 if is_single else np.float64)
         super().__init__((self.starts[-1], len(columns)), kind)
         self.n_parts, self._is_checked = len(sizes), False
         self._first: _First | None = None
@@ -224,16 +219,54 @@ class Batches(StackedDesign, Readable):
                 break
             if self.on_batch is not None:
                 self.on_batch(self.passes + 1, self.starts[count])
-            many = self.shape[0] * self.shape[1] ** 2 >= _MUCH_WORK
-            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch, many)
+            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
             yield slice(*self.starts[count - 1 : count + 1]), design
         else:
             if count == len(self.starts) - 1:
                 self._done[0] += 1
                 self._is_checked |= first == 0
                 return
-        raise TableError(
-            f"{self._source.name} has other rows than when it was opened: open it again."
+        raise TableError(self._changed)
+
+    def tables(self) -> Iterator[tuple[slice, dict[str, Any]]]:
+        """Where each batch is, and its columns by name, with words and missing values."""
+        names, number = [*self.columns, *([self._target_name] if self._target_name else [])], 0
+        for number, batch in enumerate(_read_ahead(partial(self._as_they_are, names)), 1):
+            expected = np.diff(self.starts[number - 1 : number + 1])
+            if number >= len(self.starts) or len(batch[0]) != expected:
+                break
+            where = slice(*self.starts[number - 1 : number + 1])
+            if self._target_name and not self._is_target(np.asarray(batch.pop()), where.start):
+                raise TableError(self._reordered)
+            yield where, dict(zip(self.columns, batch))
+        else:
+            if number == len(self.starts) - 1:
+                self._done[0] += 1
+                return
+        raise TableError(self._changed)
+
+    def _as_they_are(self, names: list[str]) -> Iterator[Columns]:
+        """Columns batch by batch, with words and missing values."""
+        if self._source.is_sparse:
+            raise TableError(f"{self._source.name} holds numbers alone, which need no encoding.")
+        return self._source.as_it_is().read(names, self._rows)
+
+    def column(self, name: str) -> list[Any]:
+        """All values of one column, batch by batch, with words and missing values."""
+        parts = [batch[0] for batch in self._as_they_are([name])]
+        if sum(map(len, parts)) != self.shape[0]:
+            raise TableError(self._changed)
+        return parts
+
+    @property
+    def _changed(self) -> str:
+        return f"{self._source.name} has other rows than when it was opened: open it again."
+
+    @property
+    def _reordered(self) -> str:
+        return (
+            f"{self._source.name} gives its rows in another order than when it was opened: let it "
+            "sort them (in a query: ORDER BY)."
         )
 
     def _blocks(self, first: int) -> Iterator[Any]:
@@ -249,10 +282,7 @@ class Batches(StackedDesign, Readable):
         for batch in self._source.read_from(start, names, self._rows):
             count = len(batch[0])
             if self._target_name and not self._is_target(batch.pop(), start):
-                raise TableError(
-                    f"{self._source.name} gives its rows in another order than when it was opened: "
-                    "let it sort them (in a query: ORDER BY)."
-                )
+                raise TableError(self._reordered)
             block = np.empty((count, len(batch)), self.dtype, order="F")
             for j, column in enumerate(batch):
                 try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,58 @@ class Source(ABC):
                 yield batch
             done += len(batch[0])
 
+    def as_it_is(self) -> Source:
+        """The same with words and missing values, in columns of Arrow where it has these."""
+        return self
+
+    def is_single(self, names: Sequence[str], rows: int) -> bool:
+        """Whether single precision holds all values of some columns."""
+        return all(np.can_cast(column.dtype, np.float32) for column in next(self.read(names, rows)))
+
     def stamp(self) -> Any:
         """What changes when the rows change, as far as that is quick to see."""
         return self.name
 
 
+def _alike(one: Any, other: Any) -> bool:
+    return bool(one == other or (_is_number(one) and _is_number(other)))
+
+
+def _is_number(kind: Any) -> bool:
+    types = require("pyarrow", "tables").types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_single(kind: Any) -> bool:
+    return _is_number(kind) and np.can_cast(kind.to_pandas_dtype(), np.float32)
+
+
+def _values(column: Any, name: str, where: str) -> NDArray[Any]:
+    if column.null_count:
+        raise TableError(
+            f"Column {name!r} misses {column.null_count} values in {where}: fill them in, or leave "
+            "the rows out, before the fit."
+        )
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _without_conversion(source: Any) -> Any:
+    own = copy(source)
+    own._read_column = _untouched
+    return own
+
+
+def _untouched(column: Any, name: str, where: str) -> Any:
+    """A column of Arrow as it is."""
+    return column
+
+
 class Files(Source):
     """Parquet, Arrow IPC or CSV: a file, a folder (with hive partitions), or a pattern."""
+
+    _read_column = staticmethod(_values)
 
     def __init__(self, path: str | Path) -> None:
         dataset = require("pyarrow.dataset", "tables")
@@ -82,10 +128,17 @@ class Files(Source):
         except (OSError, ValueError) as error:
             raise TableError(f"{path} cannot be read: {error}") from error
         self._schema = self._data.schema
+        # Bytes that are fetched before they are asked for help on a network, and cost on a disk.
+        is_here = self._data.filesystem.type_name == "local"
+        scan = dataset.ParquetFragmentScanOptions(pre_buffer=not is_here)
+        self._how = {"fragment_scan_options": scan} if self._is_parquet else {}
         self.columns = tuple(self._schema.names)
         self.words = [one.name for one in self._schema if not _is_number(one.type)]
         #: Files and row groups that are left out, and why.
         self.skipped: dict[str, str] = {}
+
+    def as_it_is(self) -> Files:
+        return _without_conversion(self)
 
     def leave_out_damaged(self, names: Sequence[str], rows: int) -> None:
         """Read everything once, and note what cannot be read."""
@@ -102,6 +155,9 @@ class Files(Source):
                         pass
                 except TableError as error:
                     self.skipped[where] = str(error)
+
+    def is_single(self, names: Sequence[str], rows: int) -> bool:
+        return all(_is_single(self._schema.field(name).type) for name in names)
 
     def _split(self, fragment: Any) -> list[tuple[str, Any]]:
         """The row groups of a file, each with its name; of other formats the file."""
@@ -147,10 +203,14 @@ class Files(Source):
 
     def _read(self, group: Any, names: Sequence[str], rows: int, where: str) -> Iterator[Columns]:
         try:
-            given = group.to_batches(schema=self._schema, columns=list(names), batch_size=rows)
+            given = group.to_batches(
+                schema=self._schema, columns=list(names), batch_size=rows, **self._how
+            )
             for batch in given:
                 if batch.num_rows:
-                    yield [_values(batch.column(j), n, where) for j, n in enumerate(names)]
+                    yield [
+                        self._read_column(batch.column(j), n, where) for j, n in enumerate(names)
+                    ]
         except (OSError, ValueError) as error:
             if isinstance(error, TableError):
                 raise
@@ -175,26 +235,6 @@ class Files(Source):
                     f"Column {name!r} of {fragment.path} holds {kinds[0]}, and of other files "
                     f"{kinds[1]}. {_ADVICE}"
                 )
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return bool(one == other or (_is_number(one) and _is_number(other)))
-
-
-def _is_number(kind: Any) -> bool:
-    types = require("pyarrow", "tables").types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-
-def _values(column: Any, name: str, where: str) -> NDArray[Any]:
-    if column.null_count:
-        raise TableError(
-            f"Column {name!r} misses {column.null_count} values in {where}: fill them in, or leave "
-            "the rows out, before the fit."
-        )
-    if hasattr(column, "dictionary_decode"):
-        column = column.dictionary_decode()
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _ending(path: str) -> str:
@@ -283,10 +323,14 @@ class Query(Source):
     """A relation of DuckDB, such as ``duckdb.sql("select ...")``: run anew in every pass."""
 
     is_repeatable = False
+    _read_column = staticmethod(_values)
 
     def __init__(self, relation: Any) -> None:
         self.name, self._relation = "the query", relation
         self.columns = tuple(relation.columns)
+
+    def as_it_is(self) -> Query:
+        return _without_conversion(self)
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
@@ -296,7 +340,7 @@ class Query(Source):
         for batch in read(rows):
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
-                yield [_values(part.column(j), n, self.name) for j, n in enumerate(names)]
+                yield [self._read_column(part.column(j), n, self.name) for j, n in enumerate(names)]
 
 
 def _named(batch: Any) -> dict[str, Callable[[], NDArray[Any]]]:
@@ -336,7 +380,10 @@ class Svmlight(Source):
         self._offsets = range(0, size, self._step)
         self._from_zero, self._width = True, 2**31 - 1  # more than there are
         first, last = self._width, -1
-        for X, _ in self._parts():
+        #: Of the first look, for the first pass over the targets: text takes longest to read.
+        self._targets: list[NDArray[Any]] = []
+        for X, y in self._parts():
+            self._targets.append(y)
             first = min(first, X.indices.min(initial=first))
             last = max(last, X.indices.max(initial=-1))
         self._width, self._from_zero = int(last) + 1, first == 0
@@ -361,7 +408,8 @@ class Svmlight(Source):
                 yield X, y
 
     def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
-        for _, y in self._parts():
+        known, self._targets = self._targets, []
+        for y in known or (y for _, y in self._parts()):
             yield [y]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Any]:

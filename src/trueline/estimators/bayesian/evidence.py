@@ -156,7 +156,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
             except (FloatingPointError, np.linalg.LinAlgError) as error:
                 self._refuse(X, error)
             except ValueError:
-                refuse_nonfinite(X, type(self).__name__)
+                refuse_nonfinite(X, self)
                 raise
             if not np.isfinite(solution.coef).all():
                 self._refuse(X, None)
@@ -173,7 +173,7 @@ class EvidenceRegressor(Likelihood, SingleTarget, LinearRegressorBase, LinearEst
     def _refuse(self, X: Any, cause: Exception | None) -> NoReturn:
         """Say why there is no answer: NaN, infinity, or squares out of range."""
         with np.errstate(invalid="ignore"):
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
         raise squares_out_of_range() from cause
 
     def _plan_of(self, problem: Problem, solution: Solution) -> Plan:

@@ -13,17 +13,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, _safe_indexing, assert_all_finite
+from sklearn.utils import Bunch, _safe_indexing
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, process_routing
 from sklearn.utils.validation import _check_method_params
 
+from trueline.design.stacked import StackedDesign
 from trueline.estimators.classification.logistic import LogisticRegression, penalty_of
 from trueline.estimators.shared.fold_sets import predicted, solve_folds
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.report import Explanation
-from trueline.estimators.shared.validation import router_of, some_folds
+from trueline.estimators.shared.validation import (
+    refuse_nonfinite,
+    router_of,
+    some_folds,
+    takes_batches,
+)
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.selection.cross_validation import fast_metric, fold_weights
@@ -291,6 +297,7 @@ class LogisticRegressionCV(LogisticRegression):
 
     # --- fitting --------------------------------------------------------------------------------
 
+    @takes_batches
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the penalty and fit the model.
 
@@ -312,16 +319,16 @@ class LogisticRegressionCV(LogisticRegression):
         grid = self._grid()
         self.__dict__.pop("_chosen", None)  # of an earlier fit
         _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        if sp.issparse(X):
-            X = X.tocsr()
-        X = X.astype(np.float64, copy=False)
+        if not isinstance(X, StackedDesign):
+            X = X.tocsr() if sp.issparse(X) else X
+            X = X.astype(np.float64, copy=False)
         weights = self._weights(sample_weight, X)
         routed = self._routed(sample_weight, params)
         splitter = check_cv(self.cv, y, classifier=True)
-        folds = some_folds(splitter.split(X, y, **routed.splitter.split))
+        folds = list(some_folds(splitter.split(X, y, **routed.splitter.split)))
         model = self._single(self._declared_weights(y, sample_weight))
         scorer = self._fold_scorer()
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        refuse_nonfinite(X, type(self).__name__)
         fits = _scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
         warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
         scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter

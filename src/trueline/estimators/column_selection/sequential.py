@@ -23,6 +23,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 
 from trueline.design import as_design
+from trueline.design.stacked import StackedDesign
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.shared.report import Explained
@@ -30,6 +31,8 @@ from trueline.estimators.shared.validation import (
     check_array,
     naming_columns,
     numeric_target,
+    takes_batches,
+    validate_data,
     wrappers,
 )
 from trueline.losses import Squared
@@ -142,16 +145,25 @@ def least_squares(estimator: Any) -> tuple[bool, float]:
 
 def checked(X: Any, y: Any, cv: Any, split_params: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
     """Dense X of single or double precision, y of double precision, and the folds."""
-    if not isinstance(X, np.ndarray):
+    if not isinstance(X, np.ndarray | StackedDesign):
         raise NeedsRefits("X is not a dense array")
     try:
         y = utils.check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
         utils.check_consistent_length(X, y)
         splits = list(cv.split(X, y, **split_params))
-        X = np.asarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+        if isinstance(X, np.ndarray):
+            X = X.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
     except (ValueError, TypeError) as error:  # scikit-learn has its own words for it
         raise NeedsRefits(str(error)) from None
     return X, y.reshape(len(y), -1), splits
+
+
+def _needs_rows(reason: Any) -> TypeError:
+    """The error for batches that would have to be fitted again and again."""
+    return TypeError(
+        f"SequentialFeatureSelector would work by refits: {reason}. These need the rows in memory: "
+        "give it rows.toarray() and rows.target."
+    )
 
 
 class SequentialFeatureSelector(Explained, _Refitting):
@@ -216,7 +228,10 @@ class SequentialFeatureSelector(Explained, _Refitting):
     support_: Mask
     n_features_to_select_: int
     history_: list[dict[str, Any]]
+    #: During a fit: rows that are read elsewhere.
+    _rows: StackedDesign | None = None
 
+    @takes_batches
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Choose the features.
 
@@ -224,7 +239,8 @@ class SequentialFeatureSelector(Explained, _Refitting):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or batches of :func:`trueline.open`
+            Batches are read once.
         y : array-like of shape (n,) or (n, k), optional
         **params
             Routed to the estimator, the splitter and the scorer, if metadata routing is enabled.
@@ -237,17 +253,39 @@ class SequentialFeatureSelector(Explained, _Refitting):
         self._way = ""
         self._scores: FoldScores | None = None
         self._mask: Mask | None = None
+        if isinstance(X, StackedDesign):
+            # scikit-learn goes through the steps, for which it needs the shape of the rows alone.
+            self._rows, X = X, np.broadcast_to(0.0, X.shape)
         try:
             with self._naming(X, y):
                 super().fit(X, y, **params)
         except KeyboardInterrupt:
             self._keep_what_was_found()
         finally:
+            names = None if self._rows is None else self._rows.columns
             self._scores, self._mask = None, None
+            self.__dict__.pop("_rows", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         changed = int(self.support_.sum())
         changed = changed if self.direction == "forward" else len(self.support_) - changed
         self.history_ = self.history_[:changed]  # the last try may not have been worth it
         return self
+
+    def transform(self, X: Any) -> Any:
+        """The chosen columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or batches of :func:`trueline.open`
+
+        Returns
+        -------
+        chosen : array of shape (n, k), or batches
+        """
+        if isinstance(X, StackedDesign):
+            return validate_data(self, X, reset=False)[:, np.flatnonzero(self.get_support())]
+        return super().transform(X)
 
     @contextmanager
     def _naming(self, X: Any, y: Any) -> Iterator[None]:
@@ -283,6 +321,8 @@ class SequentialFeatureSelector(Explained, _Refitting):
             self._scores = self._make_scores(estimator, X, y, cv, params)
         refit = Refits(self, estimator, X, y, cv, params)
         best = None if self._scores is None else self._from_moments(current_mask, refit)
+        if best is None and self._rows is not None:
+            raise _needs_rows("the columns depend on each other")
         if best is None:
             refit.count = int((~current_mask).sum())
             best = super()._get_best_new_feature_score(estimator, X, y, cv, current_mask, **params)
@@ -310,6 +350,8 @@ class SequentialFeatureSelector(Explained, _Refitting):
         # not. Unknown ones (dependent columns) may be anything.
         bar = np.max(values[known] - rounding[known])
         close = np.flatnonzero(open_ & ~(known & (values + rounding < bar)))
+        if self._rows is not None:  # near ties are not worth a pass over the rows for each
+            close = close[[np.nanargmax(values[close])]]
         if len(close) == 1:
             best, score = int(close[0]), float(values[close[0]])
         else:
@@ -325,7 +367,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
         if self.tol is None or self.n_features_to_select != "auto" or not self.history_:
             return score
         before = self.history_[-1]["score"]
-        if abs(score - before - self.tol) > 4 * rounding:
+        if self._rows is not None or abs(score - before - self.tol) > 4 * rounding:
             return score
         last = int(self.history_[-1]["feature"])
         without = mask.copy()
@@ -343,6 +385,8 @@ class SequentialFeatureSelector(Explained, _Refitting):
             scores = route.scores()
         except NeedsRefits as reason:
             self._way = f"refits: {reason}"
+            if self._rows is not None:
+                raise _needs_rows(reason) from None
             return None
         self._way = route.words
         return scores
@@ -352,7 +396,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
         split_params = self._split_params(cv, params)
         name = score_name(self.scoring)
         fit_intercept, strength = least_squares(estimator)
-        X, y, splits = checked(X, y, cv, split_params)
+        X, y, splits = checked(X if self._rows is None else self._rows, y, cv, split_params)
         # Refits would fail one by one, and leave a choice between no scores.
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         return Route(X, y, splits, fit_intercept, strength, name)
@@ -388,7 +432,8 @@ class SequentialFeatureSelector(Explained, _Refitting):
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._validate_params()
-        X = check_array(X, accept_sparse="csc", ensure_min_features=2, ensure_all_finite=False)
+        if not isinstance(X, StackedDesign):
+            X = check_array(X, accept_sparse="csc", ensure_min_features=2, ensure_all_finite=False)
         d, wanted = X.shape[1], self.n_features_to_select
         if isinstance(self.cv, Iterator):
             way = "the given folds, by moments or by refits: reading the folds would use them up"

@@ -474,7 +474,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
             return pricing.scorer(problem, splits)
         except ValueError:
             # Sums that are not finite tell of NaN and infinity in X: those have words of their own.
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
             raise
 
     def _keep(self, found: Selection, problem: Problem, X: Any) -> None:

@@ -483,7 +483,7 @@ def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:
 
 def _validation(rows: Rows, positive: int) -> Any:
     """The weighted accuracy of weights on rows kept apart."""
-    refuse_nonfinite(rows.X, "")  # no pass looks at these rows
+    refuse_nonfinite(rows.X)  # no pass looks at these rows
     right = rows.codes == positive
     weights = rows.weights if len(rows.weights) > 1 else None
 

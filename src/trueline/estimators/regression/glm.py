@@ -309,7 +309,7 @@ class GeneralizedLinearRegressor(
     def _run(self, task: Task) -> Solution:
         if "nonconvex" not in task.problem.loss.capabilities:
             return super()._run(task)
-        refuse_nonfinite(task.X, type(self).__name__)
+        refuse_nonfinite(task.X, self)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
             solution = solve_locally(task.problem, task.options, task.monitor)
@@ -361,7 +361,7 @@ class GeneralizedLinearRegressor(
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight)
+        X, y, sample_weight = unpacked(X, y, sample_weight, self)
         certificate = replace(self.certificate_, reading=None)
         try:
             data = self._verified_data(X, y, sample_weight, offset, exposure)

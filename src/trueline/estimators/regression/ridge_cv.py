@@ -169,7 +169,7 @@ class StrengthSearch(Host):
         is_safe = _is_safe(moments)
         if not is_safe or problem.design.is_sparse:
             # Otherwise the sums tell that every number is finite.
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
         if not is_safe:
             _check_range(problem)
         n, k = problem.n_samples, problem.n_targets
@@ -237,14 +237,14 @@ class StrengthSearch(Host):
         split_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
-        refuse_nonfinite(X, type(self).__name__)
+        refuse_nonfinite(X, self)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         target = scored.target
         splitter = check_cv(self.cv, target, classifier=is_classifier(self))
         splits = some_folds(splitter.split(X, target, **split_params))
         problem = _near_zero(problem)
         penalties = [L2(float(alpha)) if alpha else NoPenalty() for alpha in alphas]
-        problems = fold_problems(problem, splits, lambda weight: penalties)
+        problems, tests = fold_problems(problem, splits, lambda weight: penalties)
         plans = make_set_plans(problems)
         assert problems.shared is not None
         moments = None
@@ -277,8 +277,8 @@ class StrengthSearch(Host):
 
         flat = np.empty(len(problems))
         for path in found:
-            flat[path.numbers] = score(path, splits[path.numbers[0] // len(alphas)][1])
-        self.fold_scores_ = flat.reshape(len(splits), len(alphas))
+            flat[path.numbers] = score(path, tests[path.numbers[0] // len(alphas)])
+        self.fold_scores_ = flat.reshape(len(tests), len(alphas))
         mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])

@@ -127,7 +127,7 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
                     ConcomitantProblem(problem), tol, self.max_iter, task.monitor, start
                 )
         except FloatingPointError:
-            refuse_nonfinite(task.X, type(self).__name__)
+            refuse_nonfinite(task.X, self)
             raise ValueError(
                 "Squares of X or y leave the range of double precision. Divide the columns or the "
                 "target by a power of ten first."

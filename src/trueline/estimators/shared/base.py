@@ -330,7 +330,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         solver = SOLVERS[task.plan.chosen]
         shows_all = solver.shows_nonfinite or solver.reads_once(task.plan.facts)
         if not shows_all or problem.design.is_sparse:
-            refuse_nonfinite(X, type(self).__name__)
+            refuse_nonfinite(X, self)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
@@ -339,7 +339,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                refuse_nonfinite(X, type(self).__name__)
+                refuse_nonfinite(X, self)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return task.run_scaled()
@@ -522,7 +522,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             arguments, and prints as its formula.
         """
         check_is_fitted(self)
-        X, y, sample_weight = unpacked(X, y, sample_weight)
+        X, y, sample_weight = unpacked(X, y, sample_weight, self)
         return objective_of(self, X, y, sample_weight, **data)
 
     def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
@@ -543,7 +543,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight)
+        X, y, sample_weight = unpacked(X, y, sample_weight, self)
 
         def check() -> Verification:
             certificate = self.certificate_
@@ -590,7 +590,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is None:
             check_is_fitted(self)
             return replace(self._explained_fit(), all=all)
-        X, y, sample_weight = unpacked(X, y, sample_weight)
+        X, y, sample_weight = unpacked(X, y, sample_weight, self)
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._check_parameters()

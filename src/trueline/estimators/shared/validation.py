@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +22,7 @@ from trueline.design import Design
 from trueline.design.stacked import StackedDesign
 from trueline.design.storage import is_dask
 from trueline.streams import Batches
+from trueline.streams import open as open_rows
 from trueline.wording import counted
 
 Array = NDArray[np.float64]
@@ -28,6 +30,8 @@ Array = NDArray[np.float64]
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
+# What ``fit`` of a path passes on to ``trueline.open``.
+_OPENING = frozenset(inspect.signature(open_rows).parameters) - {"source"}
 # The rows that linear models take.
 _USUAL = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
 
@@ -36,6 +40,8 @@ def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
+    if isinstance(X, str | Path) and not options.get("reset", True):
+        X = _opened(X, columns=_names_of(estimator))[0]
     if isinstance(X, StackedDesign):
         return _validated_batches(estimator, X, y, **options)
     if is_dask(X):
@@ -66,9 +72,10 @@ def _validated_batches(
     elif (
         X.columns and list(known := getattr(estimator, "feature_names_in_", X.columns)) != X.columns
     ):
+        how = "open the rows with columns=" if isinstance(X, Batches) else "give the columns "
         raise ValueError(
-            "The feature names should match those that were passed during fit: open the rows with "
-            f"columns={list(known)[:20]}."
+            f"The feature names should match those that were passed during fit: {how}"
+            f"{list(known)[:20]}."
         )
     if isinstance(y, str) and y == "no_validation":
         return X
@@ -85,12 +92,35 @@ def _validated_batches(
 
 def _target_for(X: Any) -> str:
     """How rows in batches, or blocks on a cluster, come by a target."""
-    named = "Name it: trueline.open(..., target='y'); or give" if isinstance(X, Batches) else "Give"
-    return f"{named} y beside X."
+    if not isinstance(X, Batches):
+        return "Give y beside X."
+    return "Name its column: fit(path, target='y'), or trueline.open(..., target='y')."
 
 
-def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows, target and weights; batches bring their own, where these are not given."""
+def _opened(X: str | Path, y: Any = None, sample_weight: Any = None, **how: Any) -> Any:
+    """Batches of the files of a path, target and weights; names are those of columns."""
+    for name, given in (("target", y), ("weight", sample_weight)):
+        if isinstance(given, str):
+            how.setdefault(name, given)
+    rows = open_rows(X, **how)
+    y = rows.target if y is None or isinstance(y, str) else y
+    is_name = sample_weight is None or isinstance(sample_weight, str)
+    return rows, y, rows.weights if is_name else sample_weight
+
+
+def _names_of(estimator: Any) -> list[str] | None:
+    """The columns of a fitted model, if they have names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def unpacked(X: Any, y: Any, sample_weight: Any, model: Any = None) -> tuple[Any, Any, Any]:
+    """Rows, target and weights; batches bring their own, where these are not given.
+
+    Of files that are named by a path the columns of the model are read, if it has been fitted.
+    """
+    if isinstance(X, str | Path):
+        return _opened(X, y, sample_weight, columns=_names_of(model))
     if is_dask(X):
         X = on_cluster(X, y, sample_weight)
         return X, X.target, X.weights
@@ -100,21 +130,35 @@ def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, y, X.weights if sample_weight is None else sample_weight
 
 
+def _rows_of(X: Any, y: Any, sample_weight: Any, how: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """What ``fit`` is given, unpacked; ``how`` says what of the files of a path is read."""
+    if isinstance(X, str | Path):
+        return _opened(X, y, sample_weight, **how)
+    if how:
+        raise TypeError(
+            f"{', '.join(sorted(how))} go with the path of files: these rows are open already."
+        )
+    return unpacked(X, y, sample_weight)
+
+
 def takes_batches(fit: Any) -> Any:
-    """Let ``fit(rows)`` be enough where rows bring their target; scikit-learn's signature stays."""
+    """Let ``fit(rows)`` be enough where rows bring their target; scikit-learn's signature stays.
+
+    ``fit("folder/*.parquet", target="y")`` opens the rows first.
+    """
 
     @functools.wraps(fit)
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(X, StackedDesign) or is_dask(X):
+        if isinstance(X, StackedDesign | str | Path) or is_dask(X):
             signature = inspect.signature(fit)
+            how = {name: named.pop(name) for name in _OPENING & set(named)}
             named = signature.bind_partial(self, X, *given, **named).arguments
-            X, y, weights = unpacked(X, named.get("y"), named.get("sample_weight"))
+            X, y, weights = _rows_of(X, named.get("y"), named.get("sample_weight"), how)
             if "sample_weight" in signature.parameters:
                 named["sample_weight"] = weights
             elif weights is not None:
-                raise ValueError(
-                    f"{type(self).__name__} takes no weights: open the rows without weight=."
-                )
+                advice = "open the rows without weight=" if isinstance(X, Batches) else "give none"
+                raise ValueError(f"{type(self).__name__} takes no weights: {advice}.")
             more = named.pop("params", {})
             X.remember(is_fit=True)
             try:
@@ -136,6 +180,12 @@ def takes_batches(fit: Any) -> Any:
     return with_batches
 
 
+def reads_batches(fit: Any) -> Any:
+    """Mark a ``fit`` that reads batches by itself."""
+    fit.takes_batches = True
+    return fit
+
+
 def with_rows_in_memory(fit: Any) -> Any:
     """Let ``fit(rows)`` say what to do, where rows in batches are not taken."""
     if hasattr(fit, "takes_batches"):
@@ -143,7 +193,8 @@ def with_rows_in_memory(fit: Any) -> Any:
 
     @functools.wraps(fit)
     def without_batches(self: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(given[0] if given else named.get("X"), Batches):
+        X = given[0] if given else named.get("X")
+        if isinstance(X, Batches) or (isinstance(X, str | Path) and _OPENING & set(named)):
             _refuse_batches(self)
         return fit(self, *given, **named)
 
@@ -153,7 +204,8 @@ def with_rows_in_memory(fit: Any) -> Any:
 def _refuse_batches(estimator: Any) -> NoReturn:
     raise TypeError(
         f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
-        "rows.target. Linear models with one strength of the penalty read batches."
+        "rows.target of rows = trueline.open(...). Linear models with one strength of the penalty "
+        "read batches."
     )
 
 
@@ -169,10 +221,14 @@ def weights_of(sample_weight: Any, n: int) -> Array:
     return np.broadcast_to(given, n)
 
 
-def refuse_nonfinite(X: Any, name: str) -> None:
-    """An error if rows hold NaN or infinity; batches look for themselves."""
+def refuse_nonfinite(X: Any, estimator: Any = None) -> None:
+    """An error if rows hold NaN or infinity; batches look for themselves.
+
+    The columns are named as the estimator knows them.
+    """
     if not isinstance(X, Design):
-        with naming_columns(X, name):
+        names = getattr(estimator, "feature_names_in_", None)
+        with naming_columns(X, type(estimator).__name__, names):
             utils.assert_all_finite(X, input_name="X")
 
 
@@ -275,8 +331,10 @@ def check_array(X: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def naming_columns(X: Any, who: str) -> Iterator[None]:
+def naming_columns(X: Any, who: str, names: Any = None) -> Iterator[None]:
     """Where validation fails on a column that holds no numbers, say which and what to do.
+
+    Columns of an array may have names, which are given.
 
     Examples
     --------
@@ -295,8 +353,8 @@ def naming_columns(X: Any, who: str) -> Iterator[None]:
         found = no_number(X)
         if found is None and "X contains NaN" in str(error):
             raise ValueError(
-                f"Input X contains NaN{_missing_values(X)}. TableFeatures fills in missing values "
-                f"and marks them: make_pipeline(TableFeatures(), {model})."
+                f"Input X contains NaN{_missing_values(X, names)}. TableFeatures fills in missing "
+                f"values and marks them: make_pipeline(TableFeatures(), {model})."
             ) from error
         if found is None:
             raise
@@ -329,11 +387,13 @@ def no_number(X: Any) -> str | None:
     return None
 
 
-def _missing_values(X: Any) -> str:
+def _missing_values(X: Any, names: Any = None) -> str:
     """Which columns hold NaN, and in how many rows; empty where that is not to be seen."""
+    columns = list(_columns(X))
+    known = [name for name, _ in columns] if names is None else map(repr, names)
     counts = {
         name: int(np.isnan(values).sum())
-        for name, values in _columns(X)
+        for name, (_, values) in zip(known, columns, strict=False)
         if values.dtype.kind == "f"
     }
     found = [f"column {name} in {counted(count, 'row')}" for name, count in counts.items() if count]
@@ -453,23 +513,25 @@ def _first_word(y: Any) -> tuple[str, str] | None:
     return None
 
 
-def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """The pairs of rows to fit and rows to score, as a list.
+def some_folds(splits: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """The pairs of rows to fit and rows to score, one by one; an error if there are none.
 
     Examples
     --------
     >>> from trueline.estimators.shared.validation import some_folds
-    >>> some_folds([])
+    >>> list(some_folds([]))
     Traceback (most recent call last):
         ...
     ValueError: cv gives no folds: let it be a number of folds, a splitter, or pairs of rows.
     """
-    folds = list(splits)
-    if not folds:
+    is_any = False
+    for fold in splits:
+        is_any = True
+        yield fold
+    if not is_any:
         raise ValueError(
             "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
         )
-    return folds
 
 
 def router_of(

@@ -224,11 +224,11 @@ class ChosenByFolds(_Host):
         y = self._single_target(X, y)
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
-        refuse_nonfinite(X, type(self).__name__)
+        refuse_nonfinite(X, self)
         folds = self._splits(X, y, given, params)
         with said_of(X):
             grids_of = cache(partial(self._grids, problem))
-            problems = fold_problems(
+            problems, tests = fold_problems(
                 problem, folds, lambda weight: self._penalties(grids_of(), X.shape[1], weight)
             )
             grids = grids_of()
@@ -236,9 +236,9 @@ class ChosenByFolds(_Host):
             found, verdicts = execute_paths(
                 problems, plans, Options(tol=self.tol * self._fold_share)
             )
-            flat, count = np.empty(len(problems)), len(problems) // len(folds)
+            flat, count = np.empty(len(problems)), len(problems) // len(tests)
             for path in found:
-                test = folds[path.numbers[0] // count][1]
+                test = tests[path.numbers[0] // count]
                 flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
         warn_of_gaps(
             type(self).__name__,
@@ -246,7 +246,7 @@ class ChosenByFolds(_Host):
             verdicts,
             stacklevel=3 + wrappers(type(self).fit),
         )
-        errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
+        errors = flat.reshape(len(tests), len(grids), -1).swapaxes(0, 1)
         mixture, strength = self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
         number, moments, options = mixture * len(grids[0]) + strength, None, self._options()
@@ -282,7 +282,7 @@ class ChosenByFolds(_Host):
             raise ValueError(f"For multi-task outputs, use MultiTask{type(self).__name__}")
         return column_or_1d(y, warn=True)
 
-    def _splits(self, X: Any, y: Any, weights: Any, params: dict[str, Any]) -> list[Any]:
+    def _splits(self, X: Any, y: Any, weights: Any, params: dict[str, Any]) -> Iterator[Any]:
         routed: dict[str, Any] = {}
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split

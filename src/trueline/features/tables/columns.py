@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TableError, require
+from trueline.features.tables.batches import BatchedColumn
+from trueline.streams import Batches
 from trueline.table.columns import MISSING, first_other, read_numbers
 
 KINDS = ("number", "boolean", "category", "date", "text")
@@ -36,11 +38,14 @@ class TableColumn:
     name : str
     source : object
         A narwhals Series, or values that Arrow can read.
+    keeps_codes : bool
+        Whether codes of categories are kept in :meth:`release`.
     """
 
-    def __init__(self, name: str, source: Any) -> None:
+    def __init__(self, name: str, source: Any, keeps_codes: bool = True) -> None:
         self.name = name
         self.source = source
+        self.keeps_codes = keeps_codes
 
     def __len__(self) -> int:
         return len(self.source)
@@ -52,9 +57,11 @@ class TableColumn:
         return _one_chunk(_series(self.source) if series else _from_values(self.source))
 
     def release(self) -> None:
-        """Forget what takes memory and can be read again; codes of categories are kept."""
+        """Forget what takes memory and can be read again; codes of categories may be kept."""
         for part in ("arrow", "numbers", "missing", "texts", "_written"):
             self.__dict__.pop(part, None)
+        if not self.keeps_codes:
+            self.__dict__.pop("coded", None)
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -160,8 +167,10 @@ def _arrow() -> tuple[Any, Any]:
 
 
 def read_columns(table: Any) -> list[TableColumn]:
-    """The columns of a DataFrame (pandas, polars, Arrow, ...), a mapping or a 2-D array."""
+    """The columns of a DataFrame (pandas, polars, Arrow, ...), a mapping, an array, or batches."""
     pa, _ = _arrow()
+    if isinstance(table, Batches):
+        return [TableColumn(name, BatchedColumn(table, name), False) for name in table.columns]
     if isinstance(table, dict):
         columns = [(str(name), values) for name, values in table.items()]
     elif isinstance(table, np.ndarray | list):

@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.validation import reads_batches
 from trueline.features.base import DesignMatrix, grouped_by_source
 from trueline.features.tables.assembly import assemble
+from trueline.features.tables.batches import EncodedRows
 from trueline.features.tables.columns import (
     KINDS,
     TableColumn,
@@ -28,6 +30,7 @@ from trueline.features.tables.columns import (
     read_columns,
 )
 from trueline.features.tables.encoders import Booleans, Categories, Dates, Encoder, Numbers, Texts
+from trueline.streams import Batches
 from trueline.wording import counted, shown_as_text
 
 # Rows looked at first: columns that do not give the target away there, and that is nearly all of
@@ -226,12 +229,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     sparse_threshold: float = given(0.3, "[0, 1]")
     dtype: Any = given(np.float64, "no_validation")
 
+    @reads_batches
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what becomes of each column.
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, array of shape (n, d), or rows
+            of :func:`trueline.open`
         y : array-like of shape (n,) or (n, k), optional
             Only to detect columns that give the target away; not where targets are missing.
 
@@ -239,7 +244,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        self._learn(read_columns(X), y)
+        self._learn(read_columns(X), _target_of(X, y))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -247,13 +252,16 @@ class TableFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, array of shape (n, d), or rows
+            of :func:`trueline.open`
         y : array-like of shape (n,) or (n, k), optional
 
         Returns
         -------
         features : array or sparse matrix of shape (n, m)
         """
+        if isinstance(X, Batches):
+            return self.fit(X, y).transform(X)
         columns = read_columns(X)
         self._learn(columns, y)
         return self._design(columns)
@@ -263,13 +271,16 @@ class TableFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, array of shape (n, d), or rows
+            of :func:`trueline.open`
 
         Returns
         -------
         features : array or sparse matrix of shape (n, m)
         """
         check_is_fitted(self)
+        if isinstance(X, Batches):
+            return EncodedRows(X, self.transform, len(self.sources_), self.dtype)
         return self._design(read_columns(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -437,6 +448,11 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _target_of(X: Any, y: Any) -> Any:
+    """The target that is given, or that batches bring along."""
+    return X.target if y is None and isinstance(X, Batches) else y
 
 
 def _useless(column: TableColumn, kind: str) -> str:

@@ -82,6 +82,7 @@ class ColumnDescent:
 
     def __init__(self, problem: Problem, linear: Array, quad: Array, V: Array) -> None:
         self._problem, self.linear, self.quad = problem, linear, quad
+        self.target = problem.target
         self.fit_intercept = problem.fit_intercept
         self.loss = problem.loss
         self.is_coupled = "coupled" in problem.loss.capabilities

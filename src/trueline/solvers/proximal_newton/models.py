@@ -51,6 +51,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _SWEEPS, _MOST_SWEEPS, _WORK, _CONJUGATE = 4, 30, 2_000_000, 60
+# Conjugate gradients of coupled scores: with weak penalties 60 leave so much that steps go on for
+# ever. Exact arithmetic needs as many as there are entries.
+_COUPLED = 400
 # The model is swept until this share of the violation is left, after _SWEEPS sweeps a smaller one.
 # Conjugate gradients begin when so much is left of the first violation: signs are settled then.
 _LEFT, _FINE, _SETTLED = 0.1, 0.01, 1e-3
@@ -63,6 +66,8 @@ _MOST_COLUMNS, _ROWS_EACH = 700, 10
 _MOVED = 0.25
 # Steps that had to be cut say that the sample promises too much; whole ones that it does not.
 _CUT, _HARDER, _SOFTER = 0.7, 1.5, 0.8
+# Of the curvature that a row has by itself, what makes up for being certain of a wrong class.
+_OWN = 4.0
 _BISECTIONS = 60
 # How often sweeps and conjugate gradients take turns in one step; and how many entries may become
 # zero, one after the other, in a turn.
@@ -156,11 +161,13 @@ class _CoupledColumns(Model):
         columns = np.append(chosen, len(at.linear)) if at.fit_intercept else chosen.copy()
         state[0, chosen], state[2, chosen] = at.own, at.G
         state[0, -1], state[2, -1], state[1] = at.V[-1], at.slope, 0.0
-        P = np.ascontiguousarray(at.curvature)
+        is_settled = at.violation <= _SETTLED * at.first
+        P = at.curvature if is_settled else _less_certain(at.curvature, at.target)
+        P = np.ascontiguousarray(P)
         weighted = at.s[:, None] * (P * (1 - P))
         coupled_diagonal(*self._parts, columns, weighted, self._strengths[1], state[3])
         Q, M = np.zeros_like(at.Z), np.zeros(len(P))
-        first, is_settled = math.inf, at.violation <= _SETTLED * at.first
+        first = math.inf
         for number in range(_ROUNDS if is_settled else 1):
             before = self._sweep(at, columns, P, Q, M)
             first = before if number == 0 else first
@@ -217,12 +224,25 @@ class _CoupledColumns(Model):
         scale, left = np.where(free, curvature, 1.0), max(at.violation / at.first, 1e-6)
         right = np.where(free, -(G + image(D, Q) + linear * np.sign(place)), 0.0)
         x, _ = conjugate_gradients(
-            product, right, lambda r: r / scale, most=_CONJUGATE, enough=left, room=room
+            product, right, lambda r: r / scale, most=_COUPLED, enough=left, room=room
         )
         # Where a sign would have changed the coefficient is zero, without rounding.
         ends = free & (linear > 0) & ((place + x) * place <= _ZERO * place**2)
         D[:] = np.where(ends, -V, D + x)
         return Q + at.design.matvec(x[:-1]) + x[-1], bool(ends.any())
+
+
+def _less_certain(P: Array, Y: Array) -> Array:
+    """Probabilities for the model far from the minimum, where rows are certain of a wrong class.
+
+    Such rows have a slope and no curvature, and nothing in the model keeps a step that they decide
+    from going too far. The curvature of a line from here to where a row is right is its slope over
+    the difference of the scores, -log p: what is missing of it is taken from equal probabilities.
+    """
+    own = (P * Y).sum(axis=1, keepdims=True)
+    along = (1.0 - own) / (1.0 - np.log(np.maximum(own, 1e-300)))
+    share = np.maximum(along - _OWN * own * (1.0 - own), 0.0)
+    return P + share * (1.0 / P.shape[1] - P)
 
 
 class CoupledHessian(Model):
