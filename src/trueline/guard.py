@@ -11,10 +11,10 @@ keeps proofs from going below a level that the data decide:
 
 - four times the rounding of the objective itself;
 - for proofs whose bound is linear in the rounding of the gradient (all but those for quadratic
-  functions), 1e-9 of the terms that cancel in the objective: these proofs multiply the rounding by
-  a radius, which is a thousand times the size of the coefficients. And 1e-6 of the objective, which
-  weights or columns that differ by powers of ten keep such proofs from. Quadratic functions of
-  dependent columns are in between: 1e-12 of the terms that cancel.
+  functions of independent columns), 1e-9 of the terms that cancel in the objective: these proofs
+  multiply the rounding by a radius, which is a thousand times the size of the coefficients, or by
+  what dependent columns may hide. And, but for quadratic functions, 1e-6 of the objective, which
+  weights or columns that differ by powers of ten keep such proofs from.
 
 All of it together is never more than a millionth of P(constant); where the target is constant and
 leaves nothing to explain, never more than 1e-9 of its size. What is beyond that is told.
@@ -56,8 +56,8 @@ _ROOM = 1.2
 # A target varies if the best constant leaves errors of more than this share of it; of what it
 # leaves, more than this part is never put down to rounding.
 _CONSTANT, _SMALL_PART = 1e-10, 1e-6
-# The same of proofs for dependent columns: sums of many numbers err by that much.
-_HIDDEN = 4096 * _EPS
+# Proofs for quadratic functions; those of the first kind are quadratic in the gradient's rounding.
+_SHARP, _OF_QUADRATICS = "quadratic", frozenset({"quadratic", "row space"})
 # Endings that claim to be as good as was asked for.
 _CLAIMS = (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
 
@@ -189,11 +189,10 @@ def _half_square(moments: Moments, fit_intercept: bool) -> float:
 def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit: float) -> float:
     """Gaps that nobody could tell from zero, given the digits of the data."""
     level = 4 * certificate.objective_rounding
-    if certificate.kind == "row space":
-        level += _HIDDEN * _cancelling(problem, certificate, unit)
-    elif certificate.kind != "quadratic":
-        cancelling = _cancelling(problem, certificate, unit)
-        level += _UNSEEN * (unit + cancelling) + _FAR_APART * abs(certificate.objective)
+    if certificate.kind != _SHARP:
+        level += _UNSEEN * (unit + _cancelling(problem, certificate, unit))
+    if certificate.kind not in _OF_QUADRATICS:
+        level += _FAR_APART * abs(certificate.objective)
     return min(level, _most_rounding(problem, unit)) + _UNDERFLOW
 
 
