@@ -14,6 +14,8 @@ from trueline.design import as_design
 from trueline.losses import Logistic, Softmax, SquaredHinge
 from trueline.penalties import ElasticNet
 from trueline.problem import Problem
+from trueline.solvers.conjugate_gradients import conjugate_gradients
+from trueline.solvers.proximal_newton import models
 from trueline.solvers.proximal_newton.columns import ColumnDescent
 from trueline.solvers.proximal_newton.models import (
     CoupledHessian,
@@ -220,17 +222,67 @@ def test_words_of_four_languages_with_a_weak_penalty_are_proven(C):
     assert model.verify(X, y)
 
 
-def test_texts_of_many_classes_that_a_first_step_makes_certain():
-    """Forty topics, weak penalties: rows certain of a wrong class have a slope and no curvature."""
+def _topics(n, k, words):
     random = np.random.default_rng(0)
-    n, k, words = 600, 40, 3000
     labels = random.choice(k, n, p=random.dirichlet(0.3 * np.ones(k)))
     topics = random.dirichlet(0.05 * np.ones(words), k)
     counts = [random.multinomial(20, 0.5 * topics[topic] + 0.5 / words) for topic in labels]
     X = np.array(counts, dtype=float)
-    X = sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True))
+    constant = np.log(n / np.bincount(labels)[labels]).sum()
+    return sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), labels, constant
+
+
+def test_texts_of_many_classes_that_a_first_step_makes_certain():
+    """Forty topics, weak penalties: rows certain of a wrong class have a slope and no curvature."""
+    X, labels, constant = _topics(600, 40, 3000)
     model = LogisticRegression(C=30.0, l1_ratio=1.0).fit(X, labels)
     assert model.solver_ == "working_set_newton"
-    constant = np.log(n / np.bincount(labels)[labels]).sum()
     assert model.certificate_.gap <= 1e-6 * constant
+    assert model.verify(X, labels)
+
+
+def test_a_fit_of_many_classes_ends_when_only_rounding_keeps_its_proof_open(monkeypatch):
+    """Below the tolerance steps gain nothing, and go on for long: faces change by rounding."""
+    X, labels, constant = _topics(300, 30, 1000)
+    gaps, step = [], ColumnDescent.step
+
+    def watched(self):
+        has_moved = step(self)
+        gaps.append(self.gap)
+        return has_moved
+
+    monkeypatch.setattr(ColumnDescent, "step", watched)
+    model = LogisticRegression(C=1000.0, l1_ratio=1.0, tol=1e-10).fit(X, labels)
+    assert model.certificate_.gap > 1e-9 * constant  # what the solver aims at, and cannot prove
+    assert [gap <= 1e-13 * constant for gap in gaps] == [False] * (len(gaps) - 1) + [True]
+    assert model.verify(X, labels)
+
+
+def test_conjugate_gradients_of_many_classes_read_the_columns_in_play_a_limited_number_of_times(
+    monkeypatch,
+):
+    X, labels, constant = _topics(300, 20, 1000)
+    sizes, counts, step = [], [], ColumnDescent.step
+
+    def counted(product, right, *rest, **options):
+        x, count = conjugate_gradients(product, right, *rest, **options)
+        sizes[-1].append(len(right))
+        counts[-1] += count
+        return x, count
+
+    def watched(self):
+        sizes.append([])
+        counts.append(0)
+        in_play = len(self.chosen)
+        has_moved = step(self)
+        assert sizes[-1] == [in_play + 1] * len(sizes[-1])  # and the intercepts
+        return has_moved
+
+    monkeypatch.setattr(models, "conjugate_gradients", counted)
+    monkeypatch.setattr(models, "_COUPLED", 50)
+    monkeypatch.setattr(ColumnDescent, "step", watched)
+    model = LogisticRegression(C=300.0, l1_ratio=1.0).fit(X, labels)
+    assert 0 < max(counts) <= 50
+    assert max(map(len, sizes)) > 1  # more than one face in a step
+    assert model.certificate_.gap <= 1e-8 * constant
     assert model.verify(X, labels)

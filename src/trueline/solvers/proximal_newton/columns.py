@@ -367,8 +367,10 @@ class _Iteration(Iteration):
         if not (self._is_watched or has_level) and gap > self._enough:
             self._descent.balance()  # scores afresh: rounding may be what keeps the gap open
         if self._descent.gap <= self._least:
-            # As good as it gets, and the proof is not better than the last: that is rounding.
-            self.is_stalled = self.is_stalled or gap > 0.5 * self._proven
+            # As good as it gets, with scores afresh and the best intercepts: what the proof leaves
+            # open is rounding. Who watches sees proofs without those, which may get better.
+            is_rounding = not self._is_watched or gap > 0.5 * self._proven
+            self.is_stalled = self.is_stalled or is_rounding
             self._proven = min(gap, self._proven)
         if self._descent.gap <= self._enough:
             self._enough = self._least  # where the proof asks for more, this is what it gets

@@ -33,9 +33,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design.sparse_columns import column_dot
@@ -51,8 +52,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _SWEEPS, _MOST_SWEEPS, _WORK, _CONJUGATE = 4, 30, 2_000_000, 60
-# Conjugate gradients of coupled scores: with weak penalties 60 leave so much that steps go on for
-# ever. Exact arithmetic needs as many as there are entries.
+# Products of conjugate gradients in one step of coupled scores, on all faces together: with weak
+# penalties 60 leave so much that steps go on for ever. Exact arithmetic needs as many as there are
+# entries; at the level of rounding faces change again and again.
 _COUPLED = 400
 # The model is swept until this share of the violation is left, after _SWEEPS sweeps a smaller one.
 # Conjugate gradients begin when so much is left of the first violation: signs are settled then.
@@ -152,13 +154,17 @@ class _CoupledColumns(Model):
             data, indptr = np.append(data, np.ones(n)), np.append(indptr, indptr[-1] + n)
             indices = np.append(indices, np.arange(n, dtype=np.int32))
         self._parts, d = (data, indices, indptr), len(at.linear)
+        if at.design.is_sparse:
+            self._A: Any = sp.csc_array(self._parts, shape=(len(at.s), len(indptr) - 1))
+        else:
+            self._A = data.reshape(-1, len(at.s)).T
         self._state = np.zeros((4, d + 1, at.V.shape[1]))
         self._strengths = np.zeros((2, d + 1))
         self._strengths[:, :-1] = at.linear, at.quad
 
     def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
         state, chosen = self._state, at.chosen
-        columns = np.append(chosen, len(at.linear)) if at.fit_intercept else chosen.copy()
+        columns = np.append(chosen, len(at.linear)) if at.fit_intercept else chosen
         state[0, chosen], state[2, chosen] = at.own, at.G
         state[0, -1], state[2, -1], state[1] = at.V[-1], at.slope, 0.0
         is_settled = at.violation <= _SETTLED * at.first
@@ -167,7 +173,9 @@ class _CoupledColumns(Model):
         weighted = at.s[:, None] * (P * (1 - P))
         coupled_diagonal(*self._parts, columns, weighted, self._strengths[1], state[3])
         Q, M = np.zeros_like(at.Z), np.zeros(len(P))
-        first = math.inf
+        first, room = math.inf, _COUPLED
+        # Conjugate gradients read the columns in play, often a small part of all.
+        A = self._A[:, columns] if is_settled else None
         for number in range(_ROUNDS if is_settled else 1):
             before = self._sweep(at, columns, P, Q, M)
             first = before if number == 0 else first
@@ -175,15 +183,16 @@ class _CoupledColumns(Model):
                 break
             has_ended = is_settled
             for _ in range(_FACES):
-                if not has_ended:
+                if not has_ended or room <= 0:
                     break
-                Q, has_ended = self._solve_face(at, columns, Q)
+                change, has_ended, count = self._solve_face(at, A, columns, Q, room)
+                Q, room = Q + change, room - count
             M = (P * Q).sum(axis=1)
         return state[1, chosen], state[1, -1].copy(), Q
 
     def _sweep(self, at: ColumnDescent, columns: Integers, P: Array, Q: Array, M: Array) -> float:
         """Sweeps until little is left of the violation of the model, which is returned."""
-        count, first = len(columns), 0.0
+        columns, count, first = columns.copy(), len(columns), 0.0  # those at rest move to the end
         for number in range(_most_sweeps(self._parts[2], columns, P.shape[1])):
             count, total = sweep_coupled(
                 *self._parts, columns, count, at.s, P, Q, M, self._state, self._strengths
@@ -194,25 +203,26 @@ class _CoupledColumns(Model):
                 break
         return first
 
-    def _solve_face(self, at: ColumnDescent, columns: Integers, Q: Array) -> tuple[Array, bool]:
+    def _solve_face(
+        self, at: ColumnDescent, A: Any, columns: Integers, Q: Array, most: int
+    ) -> tuple[Array, bool, int]:
         """Conjugate gradients on entries that are not zero, up to the first change of a sign.
 
-        What the step does to the scores is returned, and whether an entry has become zero.
+        What the step adds to the scores Q is returned, whether an entry has become zero, and the
+        number of products. A has the chosen columns.
         """
-        (V, D, G, curvature), (linear, quad) = self._state, self._strengths[:, :, None]
-        free = np.zeros(V.shape, dtype=bool)
-        free[columns] = V[columns] + D[columns] != 0
-        free[-1] = at.fit_intercept
+        (V, D, G, curvature), (linear, quad) = (
+            self._state[:, columns],
+            self._strengths[:, columns, None],
+        )
+        place = V + D
+        free = place != 0
+        if at.fit_intercept:
+            free[-1] = True
 
         def image(p: Array, scores: Array) -> Array:
             T = at.s[:, None] * at.loss.hessian_product(at.curvature, scores)
-            out = np.vstack([at.design.rmatvec(T), T.sum(axis=0)]) + quad * p
-            return np.where(free, out, 0.0)
-
-        def product(p: Array) -> Array:
-            return image(p, at.design.matvec(p[:-1]) + p[-1])
-
-        place = V + D
+            return np.where(free, A.T @ T + quad * p, 0.0)
 
         def room(x: Array, p: Array) -> float:
             """How far p leads before a sign changes."""
@@ -223,13 +233,13 @@ class _CoupledColumns(Model):
 
         scale, left = np.where(free, curvature, 1.0), max(at.violation / at.first, 1e-6)
         right = np.where(free, -(G + image(D, Q) + linear * np.sign(place)), 0.0)
-        x, _ = conjugate_gradients(
-            product, right, lambda r: r / scale, most=_COUPLED, enough=left, room=room
+        x, count = conjugate_gradients(
+            lambda p: image(p, A @ p), right, lambda r: r / scale, most=most, enough=left, room=room
         )
         # Where a sign would have changed the coefficient is zero, without rounding.
         ends = free & (linear > 0) & ((place + x) * place <= _ZERO * place**2)
-        D[:] = np.where(ends, -V, D + x)
-        return Q + at.design.matvec(x[:-1]) + x[-1], bool(ends.any())
+        self._state[1, columns] = np.where(ends, -V, D + x)
+        return A @ x, bool(ends.any()), count
 
 
 def _less_certain(P: Array, Y: Array) -> Array:
