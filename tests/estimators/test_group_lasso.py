@@ -257,3 +257,37 @@ def test_proofs_from_moments_hold_where_the_columns_of_a_block_round_differently
     assert model.verify(X, y)
     assert "moments" in str(model.explain())
     assert model.certificate_.gap <= 1e-6 * 0.5 * ((y - y.mean()) ** 2).sum()
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped short")
+def test_near_copies_far_from_zero_whose_products_are_not_definite_by_rounding():
+    X = np.array(
+        [
+            [
+                -999999.8843186316,
+                -1000000.0123968832,
+                2000000.0164045214,
+                333333.2947728772,
+                2000000.0247937664,
+                2000017.0089628764,
+                1000000.0123968832,
+            ],
+            [
+                -1000000.7766181307,
+                -999999.9965282653,
+                2000000.0011037241,
+                333333.59220604354,
+                1999999.9930565306,
+                2000009.369747777,
+                999999.9965282653,
+            ],
+        ]
+    )
+    Y = np.array(
+        [
+            [99000.00113383272, 98979.17759548913, 99001.08951257638],
+            [99000.00039970705, 98998.58224705012, 99000.14821816096],
+        ]
+    )
+    model = GroupLasso(251.52751008247677, [1, 3, 0, 2, 2, 2, 0], weights=[0.0, 1000.0, 1e-09, 1.0])
+    assert model.fit(sp.csr_array(X), Y).verify(sp.csr_array(X), Y)

@@ -111,6 +111,8 @@ class Penalty:
     def excess(self, W: Array, q: Array, error: Array, free: Bools) -> float:
         """x(W, q) at the worst q within its error, or at q = 0 for coefficients that are free."""
         l, a = self.linear, self.curvature
+        # Blocks may be free in part: the others have what is left of the norm.
+        q, error = np.where(free, 0.0, q), np.where(free, 0.0, error)
         norm, size = self._norm(q), self._norm(W)
         inside = norm <= l  # the minimiser is zero, where zero is allowed
         best = np.where(inside, 0.0, -q * (1 - l / np.where(norm > 0, norm, 1.0)) / a)
@@ -127,7 +129,8 @@ class Penalty:
         terms = (0.5 * a * moved) * moved + np.abs(steep) * moved + rest
         rounding = (16 + np.sqrt(W.size)) * EPS * (l * share + np.abs(q * W))
         # How far the minimiser moves with q: a step of the error over a, or from bound to bound.
-        stays = norm + self._norm(error) <= l
+        # |q| + error is the largest magnitude of each entry, so that no norm is above its norm.
+        stays = self._norm(np.abs(q) + error) <= l
         if self.blocks is None:
             stays = stays | ((np.abs(q) - error > l) & (a == 0))
             stays = stays | ((self.low >= 0) & (q - error >= -l))  # at the lower bound

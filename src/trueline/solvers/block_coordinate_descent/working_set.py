@@ -220,6 +220,8 @@ _SLACK = 1e-12
 # So many rounds without a lower objective: rounding.
 _POLISHING, _ROUNDING = 2, 1e-13
 _PATIENCE = 3
+# No objective is negative: so much of the targets' square below zero is no rounding of a sum.
+_IMPOSSIBLE = -1e-6
 # Newton steps in a row that bring blocks to zero.
 _MOST_STEPS = 20
 
@@ -392,8 +394,7 @@ class RestrictedBlocks:
         """Minimise over all blocks that were let in, to a gap of at most ``target``."""
         least, idle, gap = math.inf, 0, math.inf
         for _ in range(_MAX_ROUNDS):
-            self._round()
-            objective, gap = self.objective_and_gap()
+            objective, gap = self._round_in_bounds()
             idle = 0 if objective < least - 2 * _EPS * self.square else idle + 1
             least = min(objective, least)
             if gap <= target or idle >= _PATIENCE:
@@ -403,7 +404,21 @@ class RestrictedBlocks:
         for _ in range(_POLISHING):
             if not self._is_pulled():
                 return
-            self._round()
+            self._round_in_bounds()
+
+    def _round_in_bounds(self) -> tuple[float, float]:
+        """A round, undone if it ends where no objective can be; the objective and the gap.
+
+        Products of nearly the same columns far from zero may have a negative eigenvalue, by
+        rounding: along it the sum of squares falls below zero, without end.
+        """
+        W, Q = self._W.copy(), self._Q.copy()
+        self._round()
+        objective, gap = self.objective_and_gap()
+        if objective >= _IMPOSSIBLE * self.square:
+            return objective, gap
+        self._W, self._Q = W, Q
+        return self.objective_and_gap()
 
     def _is_pulled(self) -> bool:
         """Whether a block that is not zero would move by more than rounding."""
