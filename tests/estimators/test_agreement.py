@@ -237,7 +237,7 @@ def test_solvers_of_ridge(solver, fit_intercept, sparse):
 def test_textbook_solvers_come_within_their_tolerance(solver):
     X, Y = data()
     expected = linear_model.Ridge().fit(X, Y[:, 0])
-    ours = trueline.Ridge(solver=solver, random_state=0, max_iter=3000, tol=2.0).fit(X, Y[:, 0])
+    ours = trueline.Ridge(solver=solver, random_state=0, max_iter=3000, tol=0.06).fit(X, Y[:, 0])
     assert_same(ours, expected, X, rtol=0.02)
 
 
