@@ -43,7 +43,7 @@ def run_warm(into: Path | None) -> None:
 
     compiler.mode, compiler.after_compiling = "always", tell
     os.environ["TRUELINE_QUIET"] = "1"  # these lines say the same
-    for model, X, y, weights in (*small_fits(), *fits_by_every_solver()):
+    for model, X, y, weights in (*small_fits(), *fits_by_every_solver(), *larger_fits()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Not every model takes every kind of data.
@@ -102,6 +102,49 @@ def fits_by_every_solver() -> Iterator[tuple[Any, Any, Any, Any]]:
             for rows in X, csr_matrix(X * (abs(X) > 0.5)):
                 for y in targets(model, s):
                     yield model, rows, y, weights
+
+
+def larger_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Data of the kinds for which engines work otherwise: texts, many rows, many columns, ties."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    import trueline as tl
+
+    rng = np.random.default_rng(0)
+
+    def noisy(X: Any) -> Any:
+        signal = np.asarray(X @ rng.standard_normal(X.shape[1]))
+        return signal / signal.std() + rng.standard_normal(len(signal))
+
+    def with_target(X: Any, *models: Any, classes: int = 0, targets: int = 1) -> Any:
+        y = noisy(X)
+        if classes:
+            y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+        elif targets > 1:
+            y = np.column_stack([y] * targets)
+        weights = rng.uniform(0.5, 1.5, X.shape[0])
+        for model in models:
+            yield model, X, y, weights
+
+    texts = sp.random(600, 1500, 0.02, format="csr", random_state=0)
+    counts = sp.random(5000, 100, 0.05, format="csr", random_state=1)
+    wide, ties = rng.standard_normal((250, 4000)), np.round(rng.standard_normal((8000, 4)), 1)
+    few = rng.standard_normal((300, 5))
+    sparse = tl.LogisticRegression(l1_ratio=1.0)
+    yield from with_target(texts, sparse, tl.Perceptron(penalty="l1"), classes=2)
+    yield from with_target(texts, sparse, tl.LinearSVC(multi_class="crammer_singer"), classes=3)
+    yield from with_target(texts, tl.Lasso(alpha=1e-3))
+    yield from with_target(texts, tl.MultiTaskLasso(alpha=1e-2), targets=2)
+    yield from with_target(counts, tl.LeastAbsoluteDeviations(), tl.Ridge())
+    yield from with_target(counts, tl.LinearSVC(loss="hinge"), tl.LinearSVC(), classes=2)
+    yield from with_target(wide, tl.Lasso(alpha=0.1))
+    yield from with_target(wide, tl.MultiTaskLasso(alpha=0.1), targets=2)
+    yield from with_target(ties, tl.LinearSVR(), tl.QuantileRegressor(alpha=1e-2))
+    yield from with_target(rng.standard_normal((6000, 40)), tl.QuantileRegressor(alpha=0.0))
+    forms = [tl.Perceptron(variant=form) for form in ("pocket", "textbook")]
+    yield from with_target(few, *forms, classes=2)
+    yield from with_target(few, *forms, classes=3)
 
 
 def estimators() -> list[Any]:
