@@ -1,5 +1,6 @@
 """The public names: these and no others, cheap to import, and described in the documentation."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -153,6 +154,19 @@ def test_the_estimators_import_nothing_heavy_until_they_are_used():
     # that extends scikit-learn's: with sklearn.feature_selection come all of its linear models.
     names = [name for name in trueline.__all__ if name != "SequentialFeatureSelector"]
     assert modules_after(f"from trueline import {', '.join(names)}").isdisjoint(HEAVY)
+
+
+def test_every_entry_of_the_reference_exists():
+    module = "trueline"
+    missing = []
+    for line in (DOCS / "api.rst").read_text().splitlines():
+        module = line.removeprefix(".. currentmodule:: ") if "currentmodule" in line else module
+        entry = re.fullmatch(r" {3}([A-Za-z_][\w.]*)", line)
+        try:
+            pkgutil.resolve_name(f"{module}.{entry[1]}" if entry else module)
+        except (AttributeError, ImportError):
+            missing.append(entry[1])
+    assert not missing
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
