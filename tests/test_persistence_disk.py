@@ -22,6 +22,18 @@ posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and pipes of
 OLD, NEW = Ridge(alpha=1.0), Ridge(alpha=2.0)
 
 
+@pytest.fixture(params=["nameless", "no link", "named"])
+def way(request, monkeypatch):
+    """With nameless temporary files, where they cannot be named, and without."""
+    if request.param == "nameless" and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no nameless files")
+    if request.param == "no link":
+        monkeypatch.setattr(archive, "_link", lambda *_: False)
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    return request.param
+
+
 def is_temporary(name):
     return re.fullmatch(r"\.trueline-[0-9a-f]{16}\.tmp", name) is not None
 
@@ -29,7 +41,7 @@ def is_temporary(name):
 # --- saving --------------------------------------------------------------------------------------
 
 
-def test_a_new_file_and_one_that_is_replaced(tmp_path):
+def test_a_new_file_and_one_that_is_replaced(tmp_path, way):
     path = tmp_path / "m.trueline"
     for model in (OLD, NEW):
         save(model, path)
@@ -39,7 +51,7 @@ def test_a_new_file_and_one_that_is_replaced(tmp_path):
 
 @posix
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o440])
-def test_the_mode_of_the_file_that_is_replaced_is_kept(tmp_path, mode):
+def test_the_mode_of_the_file_that_is_replaced_is_kept(tmp_path, way, mode):
     path = save(OLD, tmp_path / "m.trueline")
     path.chmod(mode)
     save(NEW, path)
@@ -48,7 +60,7 @@ def test_the_mode_of_the_file_that_is_replaced_is_kept(tmp_path, mode):
 
 @posix
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
-def test_a_new_file_has_the_mode_that_the_umask_says(tmp_path, umask):
+def test_a_new_file_has_the_mode_that_the_umask_says(tmp_path, way, umask):
     before = os.umask(umask)
     try:
         path = save(OLD, tmp_path / "m.trueline")
@@ -60,7 +72,7 @@ def test_a_new_file_has_the_mode_that_the_umask_says(tmp_path, umask):
 @posix
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("exists", [True, False])
-def test_links_are_written_through(tmp_path, depth, exists):
+def test_links_are_written_through(tmp_path, way, depth, exists):
     real, links = tmp_path / "real", tmp_path / "links"
     real.mkdir()
     links.mkdir()
@@ -124,7 +136,7 @@ def not_a_file(request, tmp_path):
             yield path, "a folder"
 
 
-def test_what_is_not_a_regular_file_is_never_replaced(not_a_file):
+def test_what_is_not_a_regular_file_is_never_replaced(not_a_file, way):
     path, kind = not_a_file
     before = os.lstat(path)
     with pytest.raises(ModelFileError, match=f"is {kind}, which a model cannot replace: give"):
@@ -133,7 +145,7 @@ def test_what_is_not_a_regular_file_is_never_replaced(not_a_file):
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
 
 
-def test_what_comes_to_stand_there_while_a_model_is_written_is_not_replaced(tmp_path):
+def test_what_comes_to_stand_there_while_a_model_is_written_is_not_replaced(tmp_path, way):
     path = tmp_path / "m.trueline"
 
     def write(file):
@@ -146,7 +158,7 @@ def test_what_comes_to_stand_there_while_a_model_is_written_is_not_replaced(tmp_
     assert path.is_dir()
 
 
-def test_a_file_that_appears_while_a_model_is_written_is_replaced(tmp_path):
+def test_a_file_that_appears_while_a_model_is_written_is_replaced(tmp_path, way):
     path = tmp_path / "m.trueline"
 
     def write(file):
@@ -159,7 +171,7 @@ def test_a_file_that_appears_while_a_model_is_written_is_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_what_fails_leaves_everything_as_it_was(tmp_path, error):
+def test_what_fails_leaves_everything_as_it_was(tmp_path, way, error):
     path = save(OLD, tmp_path / "m.trueline")
 
     def write(file):
@@ -174,7 +186,7 @@ def test_what_fails_leaves_everything_as_it_was(tmp_path, error):
 
 
 @posix
-def test_names_may_be_as_long_as_the_system_allows(tmp_path):
+def test_names_may_be_as_long_as_the_system_allows(tmp_path, way):
     path = tmp_path / ("m" * 255)
     save(OLD, path)
     save(NEW, path)
@@ -183,7 +195,7 @@ def test_names_may_be_as_long_as_the_system_allows(tmp_path):
 
 @posix
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read anything")
-def test_a_folder_need_not_be_readable(tmp_path):
+def test_a_folder_need_not_be_readable(tmp_path, way):
     tmp_path.chmod(0o300)
     try:
         save(OLD, tmp_path / "m.trueline")
@@ -193,7 +205,7 @@ def test_a_folder_need_not_be_readable(tmp_path):
 
 
 @posix
-def test_temporary_files_in_use_are_left_alone_and_abandoned_ones_are_removed(tmp_path):
+def test_temporary_files_in_use_are_left_alone_and_abandoned_ones_are_removed(tmp_path, way):
     import fcntl
 
     used, abandoned = (tmp_path / f".trueline-{digit * 16}.tmp" for digit in "ab")
@@ -209,6 +221,7 @@ def test_temporary_files_in_use_are_left_alone_and_abandoned_ones_are_removed(tm
 
 @posix
 def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     lock, made = archive._lock, []
 
     def late(file):
@@ -224,7 +237,7 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_
 
 
 @posix
-def test_several_that_save_at_once_do_not_hinder_each_other(tmp_path, monkeypatch):
+def test_several_that_save_at_once_do_not_hinder_each_other(tmp_path, way, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the disk survives
     path = tmp_path / "m.trueline"
 
@@ -248,7 +261,9 @@ KILLED = """
     import json, os, signal, sys
     from trueline.persistence import archive
 
-    folder, is_replaced = sys.argv[1], sys.argv[2] == "replaced"
+    folder, way, is_replaced = sys.argv[1], sys.argv[2], sys.argv[3] == "replaced"
+    if way == "named" and hasattr(os, "O_TMPFILE"):
+        del os.O_TMPFILE
     path = archive.Path(folder, "m.trueline")
     os.fsync = lambda descriptor: os.fstat(descriptor)  # the disk survives, so there is no hurry
 
@@ -295,11 +310,16 @@ KILLED = """
 
 
 @posix
-@pytest.mark.parametrize("state", ["new", "replaced"])
-def test_a_process_that_is_killed(tmp_path, state):
+@pytest.mark.parametrize(
+    ("way", "state"),
+    [("nameless", "new"), ("nameless", "replaced"), ("named", "new"), ("named", "replaced")],
+)
+def test_a_process_that_is_killed(tmp_path, way, state):
+    if way == "nameless" and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no nameless files")
     code = textwrap.dedent(KILLED)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, tmp_path, state],
+        [sys.executable, "-W", "ignore", "-c", code, tmp_path, way, state],
         capture_output=True,
         text=True,
         check=False,
@@ -315,6 +335,11 @@ def test_a_process_that_is_killed(tmp_path, state):
     assert numbers == [before] * switch + [2] * (len(found) - switch)
     strays = [names for _, names, _ in found if names]
     assert all(len(names) == 1 and is_temporary(names[0]) for names in strays)
+    if way == "nameless":
+        # None while the file is written, however long that takes: only when a complete file is
+        # about to be renamed, between two calls.
+        assert len(strays) <= (0 if state == "new" else 4)
+        assert not any(names for _, names, _ in found[: switch - 4])
     # And the next save in that folder removes what is left.
     assert all(after == ["m.trueline"] for _, _, after in found)
 

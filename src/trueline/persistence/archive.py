@@ -1,7 +1,10 @@
 """The archive of a model file: read with suspicion, written whole or not at all.
 
-A file is written under a temporary name and renamed once it is complete. Should the process be
-killed before that, the next save in that folder removes what was left. The owner of a temporary
+A file that is saved has no name while it is written where the system can do that (``O_TMPFILE`` on
+Linux): a process that is killed then leaves nothing behind. A new file gets its name once it is
+complete. An old one can only be replaced by renaming, so the complete file has a temporary name
+between two consecutive system calls; should the process be killed right there, or on a system
+without nameless files, the next save in that folder removes what was left. The owner of a temporary
 file holds a lock on it, and the system releases locks of processes that are gone.
 
 Entries are stored without compression. Coefficients hardly compress, and it means that a file can
@@ -110,17 +113,8 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(target.parent))
     _remove_strays(target.parent)
-    temporary, file = _create_locked(target)
-    try:
-        with file:
-            _write(file, mode, write)
-            _mode_of_old(target)  # writing took a while: something else may stand there by now
-            if _locks is not None:  # while the lock is held
-                os.replace(temporary, target)
-        if _locks is None:  # Windows renames closed files only
-            os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    if not _replace_without_name(target, mode, write):
+        _replace_by_name(target, mode, write)
 
 
 def _mode_of_old(path: Path) -> int | None:
@@ -137,6 +131,63 @@ def _mode_of_old(path: Path) -> int | None:
         )
         raise ModelFileError(f"{path} is {kind}, which a model cannot replace: {advice}.")
     return stat.S_IMODE(mode)
+
+
+def _replace_without_name(
+    target: Path, mode: int | None, write: Callable[[IO[bytes]], None]
+) -> bool:
+    """Write a file that gets a name once it is complete; False where that cannot be done."""
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    try:
+        descriptor = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except OSError:  # the file system has none; if it is something else, it happens again by name
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        _lock(file)
+        _write(file, mode, write)
+        if mode is None:
+            try:
+                return _link(descriptor, target)
+            except FileExistsError:  # by now there is one
+                pass
+        temporary = _temporary_name(target)
+        _mode_of_old(target)  # writing took a while: something else may stand there by now
+        try:
+            if not _link(descriptor, temporary):
+                return False
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return True
+
+
+def _link(descriptor: int, path: Path) -> bool:
+    """Give an open file without a name one (``man 2 open``); False if the system refuses."""
+    try:
+        # Only with a folder given does Python call linkat, which follows the link in /proc; of
+        # paths that are absolute the folder is not used.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    except FileExistsError:
+        raise
+    except OSError:  # no /proc, or hard links are forbidden
+        return False
+    return True
+
+
+def _replace_by_name(target: Path, mode: int | None, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file under a temporary name, then rename it."""
+    temporary, file = _create_locked(target)
+    try:
+        with file:
+            _write(file, mode, write)
+            _mode_of_old(target)  # as above
+            if _locks is not None:  # while the lock is held
+                os.replace(temporary, target)
+        if _locks is None:  # Windows renames closed files only
+            os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _create_locked(target: Path) -> tuple[Path, IO[bytes]]:
