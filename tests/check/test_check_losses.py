@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from trueline import TweedieRegressor, losses
+from trueline import LogisticRegression, TweedieRegressor, losses
 from trueline.check import verify
 from trueline.check.losses import loss_of
 from trueline.check.verdict import Refused
@@ -131,3 +131,24 @@ def test_slopes_that_are_infinite_in_both_directions_are_refused():
         verification = verify(forged, X, y)
         assert not verification.holds
         assert "not computable" not in str(verification)
+
+
+class SharpSoftmax(losses.Softmax):
+    """Softmax of three times the scores, whose curvature is not that of softmax."""
+
+    def value(self, y, z):
+        return super().value(y, 3.0 * z)
+
+    def gradient(self, y, z):
+        return 3.0 * super().gradient(y, 3.0 * z)
+
+
+def test_intercepts_beside_a_coupled_loss_of_somebody_else_prove_nothing():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    model = LogisticRegression().fit(X, y)
+    assert model.verify(X, y)
+    certificate = replace(model.certificate_, loss=SharpSoftmax())
+    verification = verify(certificate, X, np.eye(3)[y])
+    assert not verification
+    assert "somebody else" in str(verification)

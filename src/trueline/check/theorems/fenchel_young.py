@@ -103,6 +103,9 @@ def judged_by_dual(claim: Claim) -> Verification:
     # That no objective is negative is true of every loss; all else is about convex ones.
     if not claim.loss.is_convex and claim.ceiling > fields.gap:
         raise Refused("the loss is not convex")
+    # The steps towards the best intercepts are those of the coupled losses that are known here.
+    if claim.loss.is_coupled and claim.loss.note and claim.has_intercept:
+        raise Refused("no theorem covers intercepts beside a coupled loss of somebody else")
     is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
     if is_ordered != (fields.order is not None):
         raise Refused("multipliers of an order go with ordered quantiles, and these with them")
