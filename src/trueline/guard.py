@@ -1,4 +1,4 @@
-r"""The guard: no answer leaves without a look at its proof.
+r"""The guard: every answer is judged by its proof, and a warning says what is not proven.
 
 A solver says how it ended; what counts is what is proven about the point that it returned. The gap
 that is allowed is
@@ -7,21 +7,22 @@ that is allowed is
 
 the tolerance relative to the objective of the best model without coefficients. (At coefficients
 that are better than that model, tol P(w) is no more, which spares computing P(constant).) Rounding
-keeps proofs from going below a level that the data decide:
+keeps proofs from going below a number that depends on the data:
 
 - four times the rounding of the objective itself;
 - for proofs whose bound is linear in the rounding of the gradient (all but those for quadratic
   functions of independent columns), 1e-9 of the terms that cancel in the objective: these proofs
   multiply the rounding by a radius, which is a thousand times the size of the coefficients, or by
-  what dependent columns may hide. And, but for quadratic functions, 1e-6 of the objective, which
-  weights or columns that differ by powers of ten keep such proofs from.
+  what dependent columns may hide;
+- for proofs of functions that are not quadratic, 1e-6 of the objective: weights or columns that
+  differ by powers of ten keep such proofs from less.
 
 All of it together is never more than a millionth of P(constant); where the target is constant and
-leaves nothing to explain, never more than 1e-9 of its size. What is beyond that is told.
+leaves nothing to explain, never more than 1e-9 of its size. A larger gap is reported.
 
-Direct solvers leave their proofs to be worked out when somebody looks. The guard then asks for a
-bound on the gap that costs little (:meth:`~trueline.solution.PendingCertificate.bound`), and works
-the proof out only where that does not decide.
+Direct solvers leave their proofs to be worked out when they are asked for. The guard then asks for
+a bound on the gap that costs little (:meth:`~trueline.solution.PendingCertificate.bound`), and
+works the proof out only where that does not decide.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from trueline.wording import counted, times
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-# Of the terms that cancel in an objective: what a proof with a radius cannot tell from zero.
+# Of the terms that cancel in an objective: what a proof with a radius cannot distinguish from zero.
 _UNSEEN = 1e-9
 # Of the objective: the same where weights or columns differ by powers of ten. Solvers stop there.
 _FAR_APART = 1e-6
@@ -71,7 +72,7 @@ class Verdict(NamedTuple):
 
 
 def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> Verdict:
-    """Look at the proof of a solution; one about another point is replaced by one about this.
+    """Judge the proof of a solution; one about another point is replaced by one about this.
 
     Parameters
     ----------
@@ -187,13 +188,13 @@ def _half_square(moments: Moments, fit_intercept: bool) -> float:
 
 
 def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit: float) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the data."""
-    level = 4 * certificate.objective_rounding
+    """Gaps that rounding of the data hides."""
+    rounding = 4 * certificate.objective_rounding
     if certificate.kind != _SHARP:
-        level += _UNSEEN * (unit + _cancelling(problem, certificate, unit))
+        rounding += _UNSEEN * (unit + _cancelling(problem, certificate, unit))
     if certificate.kind not in _OF_QUADRATICS:
-        level += _FAR_APART * abs(certificate.objective)
-    return min(level, _most_rounding(problem, unit)) + _UNDERFLOW
+        rounding += _FAR_APART * abs(certificate.objective)
+    return min(rounding, _most_rounding(problem, unit)) + _UNDERFLOW
 
 
 def _most_rounding(problem: Problem | MomentsProblem, unit: float) -> float:
@@ -239,7 +240,7 @@ def _cancelling(problem: Problem | MomentsProblem, certificate: Certificate, uni
     return float(spread @ reach)
 
 
-# --- what is said -------------------------------------------------------------------------------
+# --- warnings -------------------------------------------------------------------------------
 
 
 def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: int = 3) -> None:
@@ -253,12 +254,12 @@ def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: i
         What each fit is: "fold and strength", "class".
     verdicts : sequence of Verdict
     """
-    open_ones = [verdict for verdict in verdicts if not verdict.gap <= verdict.allowed]
-    if not open_ones:
+    unproven = [verdict for verdict in verdicts if not verdict.gap <= verdict.allowed]
+    if not unproven:
         return
-    worst = max(open_ones, key=lambda verdict: _times(verdict))
+    worst = max(unproven, key=lambda verdict: _times(verdict))
     warnings.warn(
-        f"{who}: {len(open_ones)} of {counted(len(verdicts), 'fit')} ({what}) are not proven to "
+        f"{who}: {len(unproven)} of {counted(len(verdicts), 'fit')} ({what}) are not proven to "
         f"the tolerance; the largest gap is {worst.gap:.3g}, {times(_times(worst))} what is "
         "allowed. Standardise the columns, raise tol or max_iter.",
         ConvergenceWarning,

@@ -28,10 +28,10 @@ from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
 # nor more bytes.
 _FALLBACK_RATIO, _FALLBACK_SECONDS, _FALLBACK_MEMORY = 30.0, 1.0, 2e9
-# How many steps gradients take depends on the numbers, which nobody has looked at: they are for
-# problems that nobody else takes.
+# How many steps gradient methods take depends on values that are not known before the fit: they are
+# for problems that no other solver takes.
 _LAST_RESORT = ProximalGradient.name
-# Endings that somebody asked for: no other solver goes on.
+# Endings that the caller asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 _BY_NAME = "asked for by name"
 
@@ -63,17 +63,17 @@ def make_plan(problem: Problem, solver: str = "auto") -> Plan:
 def make_set_plans(problems: ProblemSet, solver: str = "auto") -> list[Plan]:
     """The plan of every member of a set.
 
-    Members of the same kind (penalty and shape) have one plan: the solver that is estimated to be
-    the fastest for all of them together, by its
+    Members with the same sort of penalty and the same shape have one plan: the solver that is
+    estimated to be the fastest for all of them together, by its
     :meth:`~trueline.solvers.base.Solver.set_cost`.
     """
-    kinds: dict[tuple[int, ...], tuple[object, ...]] = {}  # folds may have the same penalties
+    known_keys: dict[tuple[int, ...], tuple[object, ...]] = {}  # folds may share penalties
     keys = []
     for number, member in enumerate(problems.members):
-        known = id(member.penalty), id(member.target), member.weights is None
-        if known not in kinds:
-            kinds[known] = _kind(problems, number)
-        keys.append(kinds[known])
+        parts = id(member.penalty), id(member.target), member.weights is None
+        if parts not in known_keys:
+            known_keys[parts] = _plan_key(problems, number)
+        keys.append(known_keys[parts])
     plans = {
         key: _planned(problems.on_all_rows(keys.index(key)), solver, keys.count(key))
         for key in dict.fromkeys(keys)
@@ -94,8 +94,8 @@ def shares_work(problems: ProblemSet, plans: list[Plan]) -> bool:
     return all(shares(plan) for plan in {id(plan): plan for plan in plans}.values())
 
 
-def _kind(problems: ProblemSet, number: int) -> tuple[object, ...]:
-    """What members that are solved together have in common."""
+def _plan_key(problems: ProblemSet, number: int) -> tuple[object, ...]:
+    """What members with the same plan have in common."""
     member = problems.members[number]
     penalty = member.penalty
     strengths = np.shape(penalty.curvature) or float(penalty.curvature) > 0
@@ -108,25 +108,25 @@ def _planned(problem: Problem, solver: str, count: int) -> Plan:
     # A plan depends on these alone; small fits in a loop should not pay for planning each time.
     what = (loss.name, loss.capabilities, penalty.capabilities, problem.formula)
     key = (facts, *what, solver, count)
-    if key not in _remembered:
-        if len(_remembered) >= 256:
-            _remembered.clear()
-        _remembered[key] = _plan(problem, facts, solver, count)
-    return _remembered[key]
+    if key not in _known_plans:
+        if len(_known_plans) >= 256:
+            _known_plans.clear()
+        _known_plans[key] = _plan(problem, facts, solver, count)
+    return _known_plans[key]
 
 
-_remembered: dict[tuple[object, ...], Plan] = {}
+_known_plans: dict[tuple[object, ...], Plan] = {}
 
 
 def forget_plans() -> None:
     """Plan everything anew; for those who change the registry of solvers."""
-    _remembered.clear()
+    _known_plans.clear()
 
 
 def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
     loss, penalty = problem.loss, problem.penalty
     asked = None if solver == "auto" else as_solver(solver, loss, penalty)
-    open_ones: list[tuple[Solver, Cost]] = []
+    eligible: list[tuple[Solver, Cost]] = []
     candidates: list[Candidate] = []
     for candidate in SOLVERS.values():
         lacks = missing(candidate, loss, penalty)
@@ -139,13 +139,13 @@ def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
         verdict = "by name only" if candidate.is_textbook else "possible"
         candidates.append(Candidate(candidate.name, candidate.title, cost, verdict))
         if not candidate.is_textbook:
-            open_ones.append((candidate, cost))
+            eligible.append((candidate, cost))
     fallbacks: tuple[str, ...] = ()
     if asked is not None:
         chosen, reason = asked.name, _BY_NAME
     else:
-        chosen, reason = _choose(problem, open_ones, candidates)
-        fallbacks = _fallbacks_of(chosen, open_ones)
+        chosen, reason = _choose(problem, eligible, candidates)
+        fallbacks = _fallbacks_of(chosen, eligible)
     candidates = [
         Candidate(c.solver, c.title, c.cost, "chosen") if c.solver == chosen else c
         for c in candidates
@@ -153,15 +153,16 @@ def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
     return Plan(chosen, reason, problem.formula, facts, tuple(candidates), fallbacks, count)
 
 
-def _fallbacks_of(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
-    """One solver of the same kind and one of the other, as far as they are affordable.
+def _fallbacks_of(chosen: str, eligible: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
+    """The cheapest direct solver and the cheapest iterative one that are affordable.
 
-    One of the same kind repairs what one method gets wrong, one of the other kind (iterations for a
-    factorisation, or the reverse) what a kind of method does. Each is the cheapest, those made for
-    the same losses first: they know which of several answers is asked for. Gradient steps, whose
-    number nobody knows, come last. A solver that may hand over always has somebody to do so to.
+    Where there is none of one sort, the two cheapest of the other. One of the same sort corrects
+    what a single method gets wrong, one of the other sort what all factorisations do, or all
+    iterations. Solvers made for the same losses come first: they know which of several answers is
+    asked for. Gradient methods, whose number of steps is not known, come last. A solver that may
+    hand over has a fallback, however expensive.
     """
-    known = {solver.name: (solver, cost) for solver, cost in open_ones}
+    known = {solver.name: (solver, cost) for solver, cost in eligible}
     if chosen not in known:
         return ()
     own, first = known.pop(chosen)
@@ -174,45 +175,45 @@ def _fallbacks_of(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[st
         for name, (solver, cost) in known.items()
         if cost.seconds <= longest and cost.memory <= _FALLBACK_MEMORY
     )
-    kinds = [
+    by_type = [
         [other for other in others if known[other[-1]][0].is_direct is is_direct]
         for is_direct in (True, False)
     ]
-    picked = [kind[0] for kind in kinds if kind]
-    if len(picked) < len(kinds):
-        picked = others[: len(kinds)]
+    picked = [of_type[0] for of_type in by_type if of_type]
+    if len(picked) < len(by_type):
+        picked = others[: len(by_type)]
     picked.sort(key=lambda other: (other[0], other[2]))
     return tuple(name for *_, name in picked)
 
 
 def _choose(
-    problem: Problem, open_ones: list[tuple[Solver, Cost]], candidates: list[Candidate]
+    problem: Problem, eligible: list[tuple[Solver, Cost]], candidates: list[Candidate]
 ) -> tuple[str, str]:
     """The cheapest of those that remain, and the sentence that says why."""
-    if not open_ones:
-        # Better slow than not at all: fall back on what is otherwise there to be learned from.
+    if not eligible:
+        # Better slow than not at all: fall back on textbook solvers.
         slow = [c for c in candidates if c.cost is not None]
         if not slow:
             raise PairingError(
                 f"No solver can minimise the {problem.loss.name} loss with the "
                 f"{problem.penalty.name} penalty on data of shape {problem.design.shape}: "
-                f"{_way_out(problem)}."
+                f"{_advice(problem)}."
             )
         best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
         return best.solver, "the only kind of solver for this loss and penalty"
-    knowing = [pair for pair in open_ones if pair[0].name != _LAST_RESORT]
-    open_ones = sorted(knowing or open_ones, key=lambda pair: pair[1].seconds)
-    solver, cost = open_ones[0]
-    if len(open_ones) == 1:
+    estimated = [pair for pair in eligible if pair[0].name != _LAST_RESORT]
+    eligible = sorted(estimated or eligible, key=lambda pair: pair[1].seconds)
+    solver, cost = eligible[0]
+    if len(eligible) == 1:
         return solver.name, f"{solver.title}; the only solver that fits"
-    second, other = open_ones[1]
+    second, other = eligible[1]
     return solver.name, (
         f"{solver.title}; estimated {_quantity(cost.seconds, 's')}, next best {second.name} "
         f"{_quantity(other.seconds, 's')}"
     )
 
 
-def _way_out(problem: Problem) -> str:
+def _advice(problem: Problem) -> str:
     """What to do where no solver fits."""
     able = solvers_for(problem.loss, problem.penalty)
     if not able:
@@ -240,10 +241,10 @@ def execute(
     with nullcontext() if is_tiny else single_threaded_blas():
         known = IndependentColumns.of(problem) if problem.is_open else None
         if known is None or known.space is None:
-            solution = _run(problem, plan, options, monitor, moments)
+            solution = _run_with_fallbacks(problem, plan, options, monitor, moments)
             solution.rank = solution.rank if known is None else known.rank
         else:
-            solution = _run_independent(problem, known, plan, options, monitor)
+            solution = _run_on_independent_columns(problem, known, plan, options, monitor)
     solution.seconds = time.perf_counter() - start
     return solution
 
@@ -264,7 +265,7 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
     return [
         solution
         if solution is not None and (solution.status.is_final or solution.status in _LIMITS)
-        else _run_alone(problems, number, plans[number], options, solution)
+        else _run_member(problems, number, plans[number], options, solution)
         for number, solution in enumerate(found)
     ]
 
@@ -292,9 +293,9 @@ def execute_paths(
             path.numbers = [own[number] for number in path.numbers]
             for i, (number, gap) in enumerate(zip(path.numbers, path.gaps.tolist())):
                 verdicts[number] = Verdict(gap <= path.allowed, gap, path.allowed)
-                # Iterations that end above their tolerance are told of; others have no business to.
+                # Iterative solvers above their tolerance are reported; direct ones run again alone.
                 if not gap <= path.allowed and SOLVERS[plan.chosen].is_direct:
-                    alone = _run_alone(problems, number, plan, options, None)
+                    alone = _run_member(problems, number, plan, options, None)
                     path.coefs[..., i], path.intercepts[:, i] = alone.coef, alone.intercept
                     verdicts[number] = verdict_of(alone)
         found += paths
@@ -311,13 +312,13 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     start = time.perf_counter()
     solver = SOLVERS[plan.chosen]
     is_whole = all(member.rows is None for member in problems.members)
-    # A solver that knows only sets on all rows takes other members one by one.
+    # A solver that shares work only between members on all rows takes others one by one.
     kind = type(solver) if is_whole or solver.takes_few_rows else Solver
     found = kind.solve_set(solver, problems, options)
     seconds = (time.perf_counter() - start) / len(found)
     for number, solution in enumerate(found):
         solution.seconds = seconds
-        if solution.tolerance is not None:  # the rows of the member need not be looked at
+        if solution.tolerance is not None:  # the rows of the member need not be read
             own = partial(problems.__getitem__, number)
             verdict = judge_by_own(solution, solution.tolerance, own)
         else:
@@ -326,7 +327,7 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     return found
 
 
-def _run_alone(
+def _run_member(
     problems: ProblemSet, number: int, plan: Plan, options: Options, near: Solution | None
 ) -> Solution:
     """One member by itself, from where solving it with the others has led."""
@@ -343,10 +344,10 @@ def _run_alone(
     return solution
 
 
-def _run(
+def _run_with_fallbacks(
     problem: Problem, plan: Plan, options: Options, monitor: Monitor, moments: Moments | None
 ) -> Solution:
-    """Run the chosen solver, look at its proof, and let its fallbacks go on if need be."""
+    """Run the chosen solver and judge its proof; where it does not suffice, run the fallbacks."""
     start = time.perf_counter()
     solver = SOLVERS[plan.chosen]
     if plan.fallbacks and solver.hands_over:
@@ -357,28 +358,30 @@ def _run(
         solution = solver.solve_from_moments(problem, moments, options, monitor)
     solution.seconds = time.perf_counter() - start
     verdict = judge(problem, solution, options.tol)
-    asked_to_end = solution.status in _LIMITS
+    is_limited = solution.status in _LIMITS
     confirm(solution, verdict)
-    if solution.status is Status.HANDED_OVER or not (verdict.is_proven or asked_to_end):
-        solution = _go_on(problem, plan, options, monitor, solution)
+    if solution.status is Status.HANDED_OVER or not (verdict.is_proven or is_limited):
+        solution = _fall_back(problem, plan, options, monitor, solution)
     return solution
 
 
-def _run_independent(
+def _run_on_independent_columns(
     problem: Problem, known: IndependentColumns, plan: Plan, options: Options, monitor: Monitor
 ) -> Solution:
-    """The answer of least norm, where columns are dependent and no penalty tells them apart.
+    """The answer of least norm, where columns are dependent and no penalty distinguishes them.
 
-    The proof that it is about all columns is more demanding than the one that ended the solver: if
-    need be, the solver goes on for a step from where it stopped.
+    It is found on independent columns. The proof about all columns is more demanding than the one
+    at which the solver stopped: where it fails, the solver goes on from there.
     """
     part = known.part(problem)
-    found = _run(part, plan, known.options(options), seen_through(monitor, known.back), None)
+    found = _run_with_fallbacks(
+        part, plan, known.options(options), seen_through(monitor, known.back), None
+    )
     solution = known.lifted(problem, found)
     verdict = judge(problem, solution, options.tol)
     if found.status.is_final and not verdict.is_proven:
         near = replace(options, start=found.coef, start_intercept=found.intercept)
-        again = _run(part, plan, near, Monitor(), None)
+        again = _run_with_fallbacks(part, plan, near, Monitor(), None)
         again.n_iter, again.trace = again.n_iter + found.n_iter, found.trace
         other = known.lifted(problem, again)
         if _is_better(other, solution):
@@ -389,10 +392,10 @@ def _run_independent(
     return solution
 
 
-def _go_on(
+def _fall_back(
     problem: Problem, plan: Plan, options: Options, monitor: Monitor, first: Solution
 ) -> Solution:
-    """Let the fallbacks have a try, each from the best point so far."""
+    """Run the fallbacks, each from the best point so far, until an answer is proven."""
     best, stages, failures = first, first.stages, []
     options = replace(options, has_fallback=False)
     for name in plan.fallbacks:
@@ -427,7 +430,7 @@ def _go_on(
 
 
 def _is_better(one: Solution, other: Solution) -> bool:
-    """Whether less is open about one answer, or its objective is lower beyond rounding."""
+    """Whether one has the lower objective, beyond rounding; if neither has, the smaller gap."""
     mine, its = one.certificate, other.certificate
     if mine is None or its is None:
         return mine is not None
