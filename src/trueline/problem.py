@@ -162,6 +162,11 @@ class MomentsProblem(Readable):
     fit_intercept: bool = True
     loss: Loss = Squared()
 
+    @classmethod
+    def of(cls, problem: Problem, moments: Moments) -> MomentsProblem:
+        """The same problem with the rows replaced by their moments."""
+        return cls(moments, problem.penalty, problem.fit_intercept, problem.loss)
+
     @property
     def n_features(self) -> int:
         return self.moments.n_features

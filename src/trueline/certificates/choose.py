@@ -45,19 +45,13 @@ from trueline.certificates.evaluation import (
     open_directions,
     unpenalised,
 )
-from trueline.certificates.quadratic import (
-    Evidence,
-    certify_fenchel,
-    certify_from_moments,
-    certify_quadratic,
-    is_fenchel,
-    moments_problem,
-)
+from trueline.certificates.fenchel import certify_fenchel, certify_from_moments, is_fenchel
+from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.certificates.special.maximum import certify_maximum
 from trueline.certificates.tangent import Tangent
 from trueline.design.stacked import StackedDesign
 from trueline.losses import Squared
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 
 Array = NDArray[np.float64]
 
@@ -101,7 +95,7 @@ class Prover:
     >>> from trueline.design import as_design
     >>> from trueline.losses import Squared
     >>> from trueline.penalties import L1
-    >>> from trueline.problem import Problem
+    >>> from trueline.problem import MomentsProblem, Problem
     >>> problem = Problem(as_design(np.eye(2)), np.array([[3.0], [0.5]]), Squared(), L1(1.0), False)
     >>> prover = Prover(problem)
     >>> prover.kind
@@ -316,6 +310,6 @@ def _objective_from_moments(problem: Problem, W: Array, b: Array) -> tuple[float
     moments = design.known_moments(problem.weights, problem.target)
     if moments is None:
         return None
-    found = certify_from_moments(moments_problem(problem, moments), W, b)
+    found = certify_from_moments(MomentsProblem.of(problem, moments), W, b)
     is_enough = found.objective_rounding <= _ENOUGH * found.objective
     return (found.objective, found.objective_rounding) if is_enough else None

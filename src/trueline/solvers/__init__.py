@@ -1,8 +1,8 @@
 """Solvers: ways to the minimum, one per file, and the loop that the iterative ones share.
 
 In: a problem, options and a monitor. Out: a Solution with its proof. ``registry`` lists the
-solvers, ``base`` says what one is, ``loop`` how it is watched, ``costs`` what the planner expects
-of it; the folders are named by method.
+solvers, ``base`` says what one is, what its steps cost, and holds the loop; the folders are named
+by method.
 
 The rest of the package asks for a solver by ``registry``. What it needs beside that is named here:
 problems with a term of their own, least squares from moments and its proofs, and the dual programs

@@ -1,4 +1,4 @@
-"""Answers with a proof that is worked out when somebody asks for it."""
+"""Answers with a proof that is worked out when it is asked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
-from trueline.certificates.quadratic import certify_from_moments
+from trueline.certificates.fenchel import certify_from_moments
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem import MomentsProblem
 from trueline.problem_set import ProblemSet
@@ -154,7 +154,7 @@ class PendingFromMoments:
 
 
 def single_solutions(problems: ProblemSet, paths: list[PathSolution]) -> list[Solution]:
-    """One solution for each member, whose proofs are worked out when somebody asks for them."""
+    """One solution for each member, whose proofs are worked out when they are asked for."""
     found: dict[int, Solution] = {}
     for path in paths:
         for i, number in enumerate(path.numbers):

@@ -416,7 +416,7 @@ def bound_kernel_mistakes(
 
 
 def _shift(recipe: Mapping[str, Any], K: Array) -> float:
-    """What makes the matrix positive semidefinite; infinite if nobody looks."""
+    """What makes the matrix positive semidefinite; infinite if not computed."""
     if is_definite(recipe):
         return 0.0
     if len(K) > _MOST_ROWS:

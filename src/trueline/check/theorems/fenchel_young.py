@@ -34,17 +34,16 @@ m (z_next - z_j) at w, and take away nothing at any v in order.
 Read from the certificate: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef,
 intercept; witness: dual (n, k), order (n, k - 1) and slack, powers of two of the units.
 
-Losses of residuals, coefficients that may not be negative: how large these can be.
-
-*Theorem.* Let t_i be any numbers with sum_i s_i t_i = 0 if there is an intercept, and let
+*A second theorem* says how large coefficients that may not be negative can be, for losses of
+residuals. Let t_i be any numbers with sum_i s_i t_i = 0 if there is an intercept, and let
 p_j = sum_i s_i t_i x_ij >= 0 for all columns. Every v >= 0 whose objective is at most P has
 
     p.v = sum_i s_i t_i (r_i + y_i) <= R(P) + |t| |y|,
 
 r its residuals, norms weighted by s, y about its mean if there is an intercept, and R the bound of
-the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point u of
-:mod:`trueline.check.theorems.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
-away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy and Schwarz; v >= 0. []
+the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point u from above and q_j =
+sum_i s_i u_i x_ij this bounds what q.v takes away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy
+and Schwarz; v >= 0. []
 
 Columns that are constant beside an intercept, or zero, have q_j = 0 and are left out. Of the
 penalty no more is used than that it is not negative.
@@ -105,7 +104,7 @@ def judged_by_dual(claim: Claim) -> Verification:
         raise Refused("the loss is not convex")
     # The steps towards the best intercepts are those of the coupled losses that are known here.
     if claim.loss.is_coupled and claim.loss.note and claim.has_intercept:
-        raise Refused("no theorem covers intercepts beside a coupled loss of somebody else")
+        raise Refused("no theorem covers intercepts beside a coupled loss that is not built in")
     is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
     if is_ordered != (fields.order is not None):
         raise Refused("multipliers of an order go with ordered quantiles, and these with them")

@@ -8,7 +8,7 @@ block steps on their Gram matrix, Newton steps on the blocks that are not zero. 
 stand for the rows where these are many. Targets that are not coupled are fitted one by one.
 
 The dual point of its proof is made of the residuals (:mod:`trueline.certificates.duality`); moments
-tell the gap without another reading of the rows (:mod:`trueline.certificates.quadratic`).
+tell the gap without another reading of the rows (:mod:`trueline.certificates.fenchel`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import sum_rows, unpenalised
-from trueline.certificates.quadratic import moments_problem
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.numerics.jit import is_ready
 from trueline.penalties.group import BlockNorms
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, PendingCertificate, Solution, Status
 from trueline.solvers.base import (
@@ -271,7 +270,7 @@ def _from_moments(
     slopes = problem.scores(W, b) - problem.target
     if problem.fit_intercept:
         slopes -= sum_rows(problem.weigh(slopes)) / problem.total_weight
-    return PendingFromMoments(moments_problem(problem, moments), W, b, gap, slopes)
+    return PendingFromMoments(MomentsProblem.of(problem, moments), W, b, gap, slopes)
 
 
 class _Iteration(Iteration):

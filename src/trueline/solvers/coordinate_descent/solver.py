@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
-from trueline.certificates.quadratic import is_fenchel, moments_problem
+from trueline.certificates.fenchel import is_fenchel
 from trueline.moments import Moments
 from trueline.numerics.blas import available_threads, run_strands
 from trueline.penalties import Penalty
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import (
@@ -189,7 +189,7 @@ class _CoordinateSolver(Solver):
         )
         if moments is not None and is_fenchel(problem):
             solution.moments = moments
-            solution.proof = PendingFromMoments(moments_problem(problem, moments), W, b, gap)
+            solution.proof = PendingFromMoments(MomentsProblem.of(problem, moments), W, b, gap)
         else:
             solution.moments = moments
             solution.proof = Prover(problem, rounding=rounding).certify(W, b)
