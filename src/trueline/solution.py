@@ -71,7 +71,7 @@ _FINAL = (
 
 
 class PendingCertificate(Protocol):
-    """A proof that is worked out when somebody looks.
+    """A proof that is worked out when it is asked for.
 
     Attributes
     ----------

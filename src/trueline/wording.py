@@ -18,7 +18,7 @@ _SHORT = 60  # characters of a value that are shown
 
 
 def is_watched(stream: TextIO) -> bool:
-    """Whether somebody sees at once what is written: on a terminal, or in a notebook."""
+    """Whether what is written is seen at once: on a terminal, or in a notebook."""
     if stream.isatty():
         return True
     ipython = sys.modules.get("IPython")
@@ -139,7 +139,7 @@ def relative(share: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times; numbers that nobody can picture in words.
+    """How many times; large numbers in words.
 
     Examples
     --------

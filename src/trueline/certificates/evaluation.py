@@ -25,8 +25,8 @@ values X_c = U diag(sigma) R^T, columns in units of their own size,
     V.(w' - w)  <=  C || diag(1 / sigma) R^T V ||.
 
 Columns that are nearly copies of others have a tiny sigma: there a small V may hide a large gain,
-and the bound says so. Where sigma is rounding, the columns depend on each other as far as anybody
-can tell: moving along that direction changes no score, and gains nothing.
+and the bound says so. Where sigma is rounding, the columns depend on each other to working
+precision: moving along that direction changes no score, and gains nothing.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def certify_from_moments(
 ) -> Certificate:
     """The certificate of a point, from the moments: the rows are not read.
 
-    The checker will read them. Its own rounding, of which the sizes of the columns tell, is part
-    of the claim.
+    The checker will read them. Its own rounding, which follows from the sizes of the columns, is
+    part of the claim.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ def _room_for_dependent_columns(
     Such a column equals a combination of others up to a rest of the size of its rounding. Along
     that rest the objective falls by no more than its length times that of the residuals, for
     coefficients that change by a few times what they are. Numbers far from zero are rounded more
-    than those about their means: of them the gradient tells.
+    than those about their means: the gradient contains their rounding.
     """
     if isinstance(problem, MomentsProblem):
         moments = problem.moments

@@ -139,7 +139,7 @@ class Claim:
     ) -> None:
         self.fields = fields
         self.W, self.b = fields.coef, fields.intercept
-        # The means of the columns tell of infinity and NaN, without another pass over the data.
+        # The means of the columns show infinity and NaN, without another pass over the data.
         x_power, y_power = (getattr(fields, name, None) for name in UNITS)
         rows = Rows(X, y, sample_weight, x_power, y_power, finite=not fields.fit_intercept)
         if (rows.d, rows.k) != self.W.shape:

@@ -1,4 +1,4 @@
-"""Proof files: a claim with its data, for somebody who has this checker and nothing else.
+"""Proof files: a claim with its data, for readers who have this checker and nothing else.
 
 A file is an ``.npz`` archive, not compressed. Its array "claim" is JSON text in UTF-8: mappings,
 lists, texts, floats, true, false, null, and in addition ::

@@ -443,7 +443,7 @@ def _phi(t: Array) -> Array:
 
 
 class _Foreign(Loss):
-    """A loss of somebody else: its own formulas are used."""
+    """A loss that is not built in: its own formulas are used."""
 
     def __init__(self, loss: Any) -> None:
         self.loss = loss

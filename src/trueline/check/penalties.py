@@ -160,7 +160,7 @@ class _NonNegativeBlocks(Penalty):
 
 
 class _Foreign(Penalty):
-    """A penalty of somebody else: its own formulas are used."""
+    """A penalty that is not built in: its own formulas are used."""
 
     def __init__(self, penalty: Any, shape: tuple[int, int]) -> None:
         super().__init__(shape, curvature=1.0)  # nothing is free

@@ -38,7 +38,7 @@ def is_streamed(data: Path, memory: str | None) -> bool:
 
 @contextmanager
 def watched(rows: Batches) -> Iterator[Batches]:
-    """Tell of every pass on standard error, where that is a terminal."""
+    """Report every pass on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield rows
         return

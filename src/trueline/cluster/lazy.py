@@ -1,4 +1,4 @@
-"""Predictions for Dask collections: computed block by block, when somebody asks for them."""
+"""Predictions for Dask collections: computed block by block, when they are asked for."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _lost() -> tuple[type[BaseException], ...]:
 
 
 def _gathered(client: Any, make: Callable[[], list[Any]]) -> list[Any]:
-    """Values from the cluster; an error where there is nobody to make them."""
+    """Values from the cluster; an error where no worker can compute them."""
     distributed = sys.modules["distributed"]
     futures = client.compute(make(), optimize_graph=False)
     waited = 0.0

@@ -193,7 +193,7 @@ def _power_above(value: float) -> float:
 class Candidate:
     """A model with the settings to choose from.
 
-    ``axis`` says how the grid goes on beyond its ends; None for a grid that somebody gave.
+    ``axis`` says how the grid goes on beyond its ends; None for a grid that the caller gave.
     """
 
     name: str

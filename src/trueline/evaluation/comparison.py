@@ -245,7 +245,7 @@ def guess_task(y: Any) -> str:
 def _entries(
     candidates: list[Candidate], task: Task, scoring: Any, rule: str, progress: bool | None
 ) -> tuple[list[Entry], list[str]]:
-    """All models, and the names of those that somebody did not wait for."""
+    """All models, and the names of those that an interrupt left out."""
     names = [candidate.name for candidate in candidates]
     entries: list[Entry] = []
     with Progress("compare", names, progress) as shown:

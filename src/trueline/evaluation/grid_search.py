@@ -139,8 +139,8 @@ def score_fits(
     return scores
 
 
-# Of the standard error of the best score, and of the score itself: a change from one setting to the
-# next that nobody needs to follow any further.
+# Of the standard error of the best score, and of the score itself: after a smaller change from one
+# setting to the next the search stops.
 _STILL, _ROUNDING = 1e-3, 1e-9
 # Where a parameter ends by itself, there is nothing beyond.
 _LIMITS = {"l1_ratio": (0.0, 1.0), "alpha": (0.0, np.inf), "C": (0.0, np.inf)}
@@ -291,7 +291,7 @@ def _edge(candidate: Candidate, grid: GridScores, chosen: int) -> str:
 
 
 def _given_edges(settings: list[Setting], chosen: int) -> list[str]:
-    """The numbers of a choice that are the smallest or largest of a grid that somebody gave."""
+    """The numbers of a choice that are the smallest or largest of a grid that the caller gave."""
     said = []
     for name, value in settings[chosen].items():
         values = [setting[name] for setting in settings if name in setting]

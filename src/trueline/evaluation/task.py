@@ -289,7 +289,7 @@ class Task:
 
     @cached_property
     def moments(self) -> SharedMoments:
-        """Of the target, or of +1 and -1 for the classes; formed when somebody asks for them."""
+        """Of the target, or of +1 and -1 for the classes; formed when they are asked for."""
         return SharedMoments(as_design(self.matrix), self.targets, self.weights, self.fold_weights)
 
     def least_squares(self, fit_intercept: bool) -> Problem:

@@ -45,7 +45,7 @@ _LEXICON = (
 # A sentence of one word repeated twenty times should not decide alone; tails of the normal
 # distribution end here in any table of fewer than ten thousand rows.
 _FARTHEST = 4.0
-# What a translating system may tell of its work, as further columns of the table.
+# What a translating system may report, as further columns of the table.
 _SYSTEM = ("n-best size", "score", "phrases", "pruned nodes", "recombined nodes")
 _WITHOUT = 0.01  # no word of the other side explains the token with this probability
 

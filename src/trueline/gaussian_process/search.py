@@ -73,7 +73,7 @@ def climb_function(
     """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient.
 
     Where there is no likelihood (the matrix is not positive definite, or numbers overflow) the
-    search is told of a high one: an infinite value would end it where it started, as converged.
+    search is given a high one: an infinite value would end it where it started, as converged.
     """
     last, nothing = math.inf, np.zeros(len(theta))
 

@@ -7,7 +7,7 @@ r"""The perceptron loss: how far a row is on the wrong side.
 A step of length eta along minus this subgradient, row by row, is Rosenblatt's rule: add eta y x if
 the score is on the wrong side or zero. The hinge is the same loss with its corner at y z = 1. Zero
 weights cost nothing: the loss is learned by passes from zero (:class:`trueline.Perceptron`), and
-minimised by nobody. Nor does any multiple of it bound the number of mistakes: a row on the boundary
+not minimised. Nor does any multiple of it bound the number of mistakes: a row on the boundary
 is one, and costs nothing.
 """
 

@@ -30,7 +30,7 @@ LEVELS = {
 }
 _KEPT_FOLDERS = 4
 _FOLDER_NAME = re.compile(r"[0-9a-f]{24}")
-# Whoever can write here decides what runs: nobody but the owner.
+# Whoever can write here decides what runs: only the owner may.
 _MODE = 0o755
 
 
@@ -144,7 +144,7 @@ def disk_cache(folder: Path | None, shipped: Path | None, function: FunctionType
                 folder.mkdir(parents=True, exist_ok=True, mode=_MODE)
                 _write_atomically(path, dumps((key, compiled._reduce())))
             except OSError:
-                self.writable = False  # full disk, folder of somebody else: go on without
+                self.writable = False  # full disk, folder of another user: go on without
 
         def _places(self, sig: Any, codegen: Any) -> Iterator[tuple[Path, str]]:
             own = codegen.magic_tuple()

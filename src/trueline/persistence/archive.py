@@ -49,7 +49,7 @@ _KINDS = (
 )
 # The same in every folder and for every model, so that any save recognises what another one left.
 _TEMPORARY = re.compile(r"\.trueline-[0-9a-f]{16}\.tmp")
-# A pipe that nobody writes to is opened at once instead of when somebody does.
+# A pipe without a writer is opened at once, without waiting for one.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -191,7 +191,7 @@ def _replace_by_name(target: Path, mode: int | None, write: Callable[[IO[bytes]]
 
 
 def _create_locked(target: Path) -> tuple[Path, IO[bytes]]:
-    """A temporary file beside the target that nobody takes for a stray."""
+    """A temporary file beside the target that is not taken for a stray."""
     while True:
         temporary = _temporary_name(target)
         file = temporary.open("xb")
@@ -227,7 +227,7 @@ def _remove_strays(folder: Path) -> None:
     except PermissionError:  # a folder that can be written to need not be readable
         return
     for entry in names:
-        # Somebody else's, in use, or just gone: none of it is a reason not to save.
+        # Of another user, in use, or just gone: none of it is a reason not to save.
         with suppress(OSError):
             _remove_if_abandoned(entry.path)
 
@@ -352,7 +352,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    """Without a limit, as where somebody lifted Python's own, this takes quadratic time."""
+    """Without a limit, as where Python's own was lifted, this takes quadratic time."""
     if len(digits) > LONGEST_INTEGER:
         raise ModelFileError(f"its header holds an integer of {len(digits)} digits")
     return int(digits)

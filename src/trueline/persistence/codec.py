@@ -26,8 +26,8 @@ Arrays that are one object in memory stay one object: the coefficients of an est
 certificate are stored once.
 
 A file from a stranger must not cost more than its size, so some of what Python can do is refused
-on both sides: deep nesting, very long integers, and large dictionaries with keys that somebody
-could choose to collide. Where a message would quote a value, it names its type instead: what an
+on both sides: deep nesting, very long integers, and large dictionaries with keys that can be
+chosen to collide. Where a message would quote a value, it names its type instead: what an
 estimator prints takes exponential time in how deeply estimators are nested.
 """
 
@@ -184,7 +184,7 @@ class Encoder:
     def _record(self, value: Any) -> Any:
         cls = type(value)
         contents = {field.name: getattr(value, field.name) for field in fields(cls)}
-        # Checked here as well: better a refusal to save than a file that nobody can load.
+        # Checked here as well: better a refusal to save than a file that cannot be loaded.
         if problem := misfit(cls, contents):
             raise ModelFileError(f"{problem}: this object cannot be saved.")
         return {"$": "record", "class": label(cls), "fields": self._attributes(cls, contents)}
@@ -207,7 +207,7 @@ class Encoder:
             and name not in skipped
             and not isinstance(getattr(cls, name, None), cached_property)
         }
-        # Checked here as well: better a refusal to save than a file that nobody can load.
+        # Checked here as well: better a refusal to save than a file that cannot be loaded.
         for name, value in fitted.items() if label(cls) in SCHEMAS else ():
             if problem := misfit_attribute(name, value, cls):
                 raise ModelFileError(f"{problem}: this object cannot be saved.")

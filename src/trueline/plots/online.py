@@ -168,7 +168,7 @@ class MistakeDisplay(Display):
 
 
 def _positions(record: Any) -> Any:
-    """After how many rows each mistake was made; at the end of its pass if nobody wrote it down."""
+    """After how many rows each mistake was made; at the end of its pass if it was not recorded."""
     if record.times is not None and len(record.times) == record.mistakes:
         return record.times
     counts = np.asarray(record.mistakes_per_pass, dtype=np.intp)

@@ -189,7 +189,7 @@ class ProofSchedule:
 
     Krylov methods know a norm of the gradient from their recurrences for nothing, while a proof
     costs two products. The last proof and the norm then and now predict the gap; when the
-    prediction passes the target, or the norm stands still, or somebody watches, it is proven.
+    prediction passes the target, or the norm stands still, or there is a trace, it is proven.
 
     Attributes
     ----------

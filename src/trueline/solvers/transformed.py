@@ -328,7 +328,7 @@ Indices = NDArray[np.intp]
 _MOST_COLUMNS, _MOST_WORK = 2000, 2e10
 # Pivots of a correlation matrix above this are no rounding: the columns are independent.
 _CLEAR = 1e-9
-# If so many rows per column show that columns are independent, nobody has to read the others.
+# If so many rows per column show that columns are independent, the others are not read.
 _ROWS_EACH, _FEW_ROWS = 4, 64
 
 
@@ -358,7 +358,7 @@ class IndependentColumns:
 
     @classmethod
     def of(cls, problem: Problem) -> IndependentColumns | None:
-        """None if there are too many columns to tell."""
+        """None if there are too many columns to find out."""
         n, d = problem.design.shape
         if min(n, d) > _MOST_COLUMNS:
             return None

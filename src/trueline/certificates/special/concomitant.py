@@ -240,7 +240,7 @@ def _cost(
 
 
 def _seen(part: Design) -> tuple[Array, Array, list[bytes]]:
-    """The least and the largest of each column, and what tells equal columns."""
+    """The least and the largest of each column, and digests that show equal columns."""
     X = part.toarray()
     columns = np.ascontiguousarray(X.T) + 0.0  # of the two zeros one
     return X.min(axis=0), X.max(axis=0), [hashlib.sha256(x.tobytes()).digest() for x in columns]

@@ -103,7 +103,7 @@ class Run:
 
     @classmethod
     def of(cls, witness: Mapping[str, Any]) -> Run:
-        """The run that a witness tells of."""
+        """The run that a witness describes."""
         return cls(**{name.name: witness[name.name] for name in fields(cls)})
 
     @property

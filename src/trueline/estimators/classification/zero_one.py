@@ -379,7 +379,7 @@ def _highs(task: Task, v: Array, deadline: float) -> tuple[Array, str]:
 
 
 def _listener(task: Task, monitor: Monitor, began: float) -> Any:
-    """Writes down what the search tells, and hands it to the callbacks."""
+    """Records the bounds of the search, and passes them to the callbacks."""
 
     def hear(nodes: int, value: float, bound: float, v: Array) -> bool:
         def point() -> tuple[Array, Array]:

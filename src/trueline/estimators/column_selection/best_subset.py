@@ -352,7 +352,7 @@ def _noise_variance(statement: Statement, problem: Problem) -> float:
 def listener(
     statement: Statement, monitor: Monitor, began: float
 ) -> Callable[[int, int, float, float, NDArray[np.int64]], bool]:
-    """Writes down what the search tells, and hands it to the callbacks."""
+    """Records the bounds of the search, and passes them to the callbacks."""
 
     def hear(k: int, nodes: int, value: float, bound: float, support: NDArray[np.int64]) -> bool:
         point = partial(_coefficients, statement, support)

@@ -26,7 +26,7 @@ from trueline.design import as_design
 from trueline.design.stacked import StackedDesign
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
-from trueline.estimators.shared.report import Explained
+from trueline.estimators.shared.report import ExplainMixin
 from trueline.estimators.shared.validation import (
     check_array,
     naming_columns,
@@ -166,7 +166,7 @@ def _needs_rows(reason: Any) -> TypeError:
     )
 
 
-class SequentialFeatureSelector(Explained, _Refitting):
+class SequentialFeatureSelector(ExplainMixin, _Refitting):
     """Choose features one by one, by the cross-validated score of an estimator.
 
     A drop-in for ``sklearn.feature_selection.SequentialFeatureSelector``: the same parameters, the

@@ -473,7 +473,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
         try:
             return pricing.scorer(problem, splits)
         except ValueError:
-            # Sums that are not finite tell of NaN and infinity in X: those have words of their own.
+            # Sums that are not finite come from NaN or infinity in X, which have their own error.
             refuse_nonfinite(X, self)
             raise
 

@@ -30,7 +30,7 @@ from trueline.estimators.shared.parameters import (
     same_rows,
     settings_of,
 )
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance, recognise
 from trueline.gaussian_process.likelihood import (
@@ -71,7 +71,7 @@ _INSTEAD = (
 
 @parameters()
 class GaussianProcessRegressor(
-    MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator
+    MultiOutputMixin, RegressorMixin, Certified, ExplainMixin, BaseEstimator
 ):
     r"""Gaussian process regression: mean, variance, covariance, samples, and the evidence.
 

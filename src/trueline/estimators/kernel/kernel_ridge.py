@@ -29,7 +29,7 @@ from trueline.estimators.shared.parameters import (
     same_rows,
     settings_of,
 )
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import (
     new_rows,
     numeric_target,
@@ -55,7 +55,7 @@ _SMALL_PART = 1e-3
 
 
 @parameters()
-class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator):
+class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, ExplainMixin, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
     Minimises over f = sum_j c_j k(x_j, .)::

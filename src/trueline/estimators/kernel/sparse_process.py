@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import check_memory, check_scale, data_text
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters, settings_of
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.gaussian_process.covariance import cross_covariance, diagonal, recognise
 from trueline.gaussian_process.inducing import InducingBound, choose_points
@@ -34,7 +34,7 @@ _BLOCK_ROWS = 20_000
 
 
 @parameters()
-class SparseGaussianProcessRegressor(RegressorMixin, Certified, Explained, BaseEstimator):
+class SparseGaussianProcessRegressor(RegressorMixin, Certified, ExplainMixin, BaseEstimator):
     r"""Gaussian process regression with inducing points, and bounds on what they lose.
 
     The process of :class:`~trueline.GaussianProcessRegressor` is seen through its values at few

@@ -206,7 +206,7 @@ def parts_have(name: str) -> Callable[[Any], bool]:
 
 
 def speaker_of(parts: Sequence[Any]) -> Any:
-    """A part that can tell what the others can do: the first that was a fit."""
+    """A part that shows what the others can do: the first that was a fit."""
     return next((part for part in parts if not isinstance(part, ConstantPredictor)), parts[0])
 
 

@@ -25,7 +25,7 @@ from trueline.estimators.shared.classifier import (
     encode_labels,
 )
 from trueline.estimators.shared.parameters import validate_changed
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
@@ -73,7 +73,7 @@ class OnlineClassifier(
     SingleRows,
     OnlineProof,
     Certified,
-    Explained,
+    ExplainMixin,
     SparseCoefficients,
     ClassifierMixin,
     BaseEstimator,

@@ -37,7 +37,7 @@ from trueline.estimators.shared.parameters import (
     same_rows,
     settings_of,
 )
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import new_rows, row_weights, validate_data, wrappers
 from trueline.online.passes import Order, Record, seed_of
 from trueline.online.perceptron_forms import dual_pass
@@ -77,7 +77,7 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
 
 
 @parameters()
-class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
+class KernelPerceptron(ClassifierMixin, Certified, ExplainMixin, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
     Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the

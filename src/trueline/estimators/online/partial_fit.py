@@ -326,7 +326,7 @@ class SingleRows:
         limit : int, optional
             Stop after so many rows: streams may be infinite.
         alarm : trueline.online.stream.DriftAlarm, optional
-            Told of the mistakes of every batch; learning stops after the batch at which it rings.
+            Receives the mistakes of every batch; learning stops after the batch at which it rings.
 
         Returns
         -------

@@ -36,7 +36,7 @@ class _Pending(NamedTuple):
 
 
 class OnlineProof(_Host):
-    """The certificate, worked out from the fitted rows when somebody looks."""
+    """The certificate, worked out from the fitted rows when it is asked for."""
 
     classes_: NDArray[Any]
     coef_: Any

@@ -261,7 +261,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     _is_its_problem: ClassVar[bool] = False
 
     def _can_be_in_a_set(self) -> bool:
-        """Whether the problem can be solved with others: unless somebody watches the fit.
+        """Whether the problem can be solved with others: not if the fit has a trace or callbacks.
 
         A class derived from ours may do something else.
         """
@@ -333,7 +333,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             refuse_nonfinite(X, self)
             return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
-        # squares out of range tell of NaN, infinity or extreme scales.
+        # squares out of range show NaN, infinity or extreme scales.
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
@@ -421,10 +421,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._keep_of(problem, solution)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
-        """Keep what else an estimator tells of its solution."""
+        """Keep what else an estimator reports of its solution."""
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
-        """Keep what an estimator tells of the training rows."""
+        """Keep what an estimator reports of the training rows."""
         n = len(y)
         self._total_weight = float(
             n if sample_weight is None else weights_of(sample_weight, n).sum()

@@ -146,7 +146,7 @@ def real_problem(
 
 @dataclass(frozen=True)
 class ActiveColumns:
-    """The columns with non-zero coefficients, kept until somebody asks about them.
+    """The columns with non-zero coefficients, kept until they are asked for.
 
     Attributes
     ----------

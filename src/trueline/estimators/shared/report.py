@@ -121,8 +121,8 @@ def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: st
     return f"{solver}, {iterations}, {seconds:.3g} s, {proven}: {status}"
 
 
-class Explained:
-    """Adds ``explain``, which asks for lines of text."""
+class ExplainMixin:
+    """Adds ``explain`` to estimators without a plan: they give its lines of text."""
 
     @abstractmethod
     def _lines_planned(self, X: Any, y: Any) -> Iterable[str]:

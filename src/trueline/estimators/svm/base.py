@@ -29,7 +29,7 @@ from trueline.estimators.shared.parameters import (
     settings_of,
     validate_changed,
 )
-from trueline.estimators.shared.report import Certified, Explained
+from trueline.estimators.shared.report import Certified, ExplainMixin
 from trueline.estimators.shared.validation import (
     check_array,
     is_plain,
@@ -69,7 +69,7 @@ Index = NDArray[np.intp]
 
 
 @parameters()
-class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
+class SupportVectorMachine(FoundMachine, Certified, ExplainMixin, BaseEstimator):
     """A kernel machine: a sum of kernels at some of the training rows, and an intercept.
 
     Parameters

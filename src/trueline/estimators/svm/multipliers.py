@@ -1,7 +1,7 @@
-"""A look at the multipliers that a solver returns, before they become a model.
+"""A check of the multipliers that a solver returns, before they become a model.
 
 The certificate of a support vector machine costs as much as predicting the training rows, and is
-worked out when somebody looks. What implies a small gap costs little: with f = K beta at the rows,
+worked out when it is asked for. What implies a small gap costs little: with f = K beta at the rows,
 
 - the multipliers lie in their box and keep the sums of their groups;
 - no two of them can be moved against each other with a gain above the tolerance;

@@ -8,7 +8,7 @@ block steps on their Gram matrix, Newton steps on the blocks that are not zero. 
 stand for the rows where these are many. Targets that are not coupled are fitted one by one.
 
 The dual point of its proof is made of the residuals (:mod:`trueline.certificates.duality`); moments
-tell the gap without another reading of the rows (:mod:`trueline.certificates.fenchel`).
+give the gap without another reading of the rows (:mod:`trueline.certificates.fenchel`).
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ class _Iteration(Iteration):
         return Progress(objective, proven)
 
     def proof(self) -> Certificate | PendingCertificate:
-        """What is proven about the present point; worked out later, if the moments tell enough."""
+        """What is proven about the current point; later, if the moments have enough digits."""
         if self._proof is None and not self._proves_from_rows:
             assert self.moments is not None
             gap = sum(state.gap for state in self.states)
@@ -343,7 +343,7 @@ class _Iteration(Iteration):
             pending = _from_moments(self.problem, self.moments, *at, gap)
             if pending.bound() <= self._target:
                 self._proof = pending
-            else:  # the rows tell more digits
+            else:  # the rows give more digits
                 self._proves_from_rows = True
         if self._proof is None:
             self._prover = self._prover or Prover(self.problem)

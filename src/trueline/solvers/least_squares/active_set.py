@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
 _TRUSTED = 1e-13
-# Of the objective of a constant: what tells two starts apart.
+# Of the objective of a constant: a smaller difference between two starts is none.
 _ALIKE = 1e-6
 # Of the squares that a constant leaves: what a step must bring.
 _BETTER = 1e-15

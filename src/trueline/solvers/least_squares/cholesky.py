@@ -235,9 +235,9 @@ def _certificate(
 
 @dataclass(frozen=True)
 class PendingProof:
-    """Everything a proof from moments needs; worked out when somebody looks.
+    """Everything a proof from moments needs; worked out when it is asked for.
 
-    A small fit in a loop should not pay for certificates that nobody reads. What is kept has a
+    A small fit in a loop should not pay for certificates that are not read. What is kept has a
     size of d x d at most: the rows are let go.
     """
 
@@ -250,8 +250,8 @@ class PendingProof:
     def needs_rows(self, square: Array | None = None) -> bool:
         """Whether the objective cancels in the moments, so that the rows must be read.
 
-        A residual square known from the rows, up to a step that changes digits alone, often tells
-        at a glance: its rounding in the moments is well below what is compared here.
+        A residual square known from the rows, up to a step that changes digits alone, often decides
+        at once: its rounding in the moments is well below what is compared here.
         """
         if not isinstance(self.problem, Problem):
             return False

@@ -1,4 +1,4 @@
-r"""The triangular factor of the rows, one block at a time, and what it tells of the rank.
+r"""The triangular factor of the rows, one block at a time, and what it says about the rank.
 
 QR of stacked blocks needs each block once and no copy of the whole:
 
@@ -16,7 +16,7 @@ square. The rank is decided on columns of equal norm, from the singular values o
 Moore-Penrose answer is the one of least norm in the original units.
 
 Columns that follow from others exactly, as those of categories do, need no R if the others are far
-from dependent: the Gram matrix tells which they are, X_f = X_b C, and the rows confirm it.
+from dependent: the Gram matrix shows which they are, X_f = X_b C, and the rows confirm it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ r"""Huber regression together with its scale.
 Newton's method on the profile over the scale is in :mod:`trueline.solvers.newton.dense.scale`. The
 scale falls to zero where a share of more than 1 - 1/epsilon^2 of the weight can be fitted exactly.
 What is left then are absolute errors, 2 epsilon sum_i s_i |r_i| + alpha ||w||^2, solved exactly,
-and the dual point tells whether zero is right: sum_i s_i u_i^2 / 4 <= sum_i s_i.
+and the dual point decides whether zero is right: sum_i s_i u_i^2 / 4 <= sum_i s_i.
 
 With more columns than rows, all rows can usually be fitted exactly. The w of least norm that does
 so is X^T l, and l solves one linear system of n unknowns; s_i u_i = -2 alpha l_i then proves it.
@@ -372,7 +372,7 @@ def _solve_in_row_space(
 
 
 def _unseen(problem: ConcomitantProblem) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the target."""
+    """Gaps that rounding of the target hides."""
     parts = problem.parts
     size = math.sqrt(parts.total_weight * float(parts.weigh(parts.target**2).sum()))
     return 1e-12 * size + 1e-280

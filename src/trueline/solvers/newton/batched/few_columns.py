@@ -202,7 +202,7 @@ class _FewColumns:
         self.steps[number] = descend(part, v, z, self.G[number], self.facts[number], limit)
         self.losses[number] = s @ loss.value(y, z)
         if self.is_near:
-            # Of classes far apart the constant's objective tells nothing about that of the answer.
+            # For separable classes the objective of a constant may be far above the minimum.
             objective = float(self.losses[number] + 0.5 * strength * (v[:d] @ v[:d]))
             near = min(_NEAR * objective / unit, 1.0)
             self.allowed[number] *= near

@@ -296,7 +296,7 @@ class Preconditioner:
 
 def _factor(gram: Array, curvatures: Array) -> Factor:
     """The factor of gram + diag(curvatures), and a little more where it needs that."""
-    # Dependent columns without a penalty: a trace of one tells them apart.
+    # Dependent columns without a penalty: a trace of one makes them independent.
     trace = gram.diagonal() + curvatures
     gram[np.diag_indices(len(gram))] = trace * (1 + 64 * _EPS) + (trace <= 0)
     factor, more = Factor(gram), 1e-8

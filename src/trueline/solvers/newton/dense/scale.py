@@ -66,7 +66,7 @@ def best_scale(residual: Array, weights: Array, epsilon: float, near: float = 0.
         return 0.0
     square, total = (residual / largest) ** 2, float(weights.sum())
     weighted = weights * square
-    lowest = total / float(weighted.sum())  # as if nobody were beyond
+    lowest = total / float(weighted.sum())  # as if no residual were beyond
     q = lowest
     if near > 0:
         # The tangent of a concave function lies above it: from anywhere, one step leads to a point
@@ -192,7 +192,7 @@ class Profile:
 
 def least_squares(rows: StandardRows, y: Array, quad: Array) -> Array:
     """Where to start."""
-    # Where nothing else tells coefficients apart, a trace of a penalty does.
+    # Where nothing else determines the coefficients, a trace of a penalty does.
     curvature = np.maximum(0.5 * quad, 64 * _EPS * rows.gram.diagonal())
     return Factor(rows.gram + np.diag(curvature)).solve(rows.total(rows.weights * y))
 

@@ -77,7 +77,7 @@ class InteriorPoint(Solver):
         seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
         seconds += facts.k * _STEPS * (1e-4 + 1e-7 * rows)
         if facts.has_margins and rows < n:
-            seconds *= _MISJUDGED  # least squares do not tell which rows are near their margins
+            seconds *= _MISJUDGED  # least squares do not show which rows are near their margins
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:

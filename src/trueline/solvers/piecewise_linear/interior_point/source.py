@@ -36,7 +36,7 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # Pivots of a Gram matrix below this may be rounding: an orthogonal factorisation decides.
 _DOUBTFUL, _DEPENDENT = 1e-7, 1e-11
-# From so many rows for each column on, least squares on all of them cost little and tell much.
+# From so many rows for each column on, least squares on all of them are cheap and a good start.
 _MANY_ROWS = 100
 
 
@@ -212,10 +212,10 @@ class Source:
         return out
 
     def restricted(self, A: Array, rows: Indices | slice = slice(None)) -> Source:
-        """Without columns that depend on others in these rows (if no penalty tells them apart)."""
+        """Without columns that depend on others in these rows, unless all are penalised."""
         penalty = self.problem.penalty
-        tells = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
-        if np.all(tells > 0) or not A.shape[1]:
+        strengths = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
+        if np.all(strengths > 0) or not A.shape[1]:
             return self
         # With weights, so that a row twice and a row of weight 2 leave the same columns.
         own = _independent(A * np.sqrt(self.row_weights(rows))[:, None])
