@@ -62,26 +62,27 @@ Array = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000
 _STEPS = 6.0
-# Points that are looked at on the way from the answer on a sample of the rows.
-_LOOKS = 4.0
-# One step more costs little and leaves rounding alone: this much is asked for in any case, unless
-# somebody says that few digits are enough and the tangent can tell how many there are.
+# Points that are evaluated on the way from the answer on a sample of the rows.
+_EVALUATIONS = 4.0
+# One step more costs little, and then only rounding is left: this much is asked for in any case,
+# unless the tolerance asks for few digits and the tangent can prove them.
 _FINE, _FINE_TANGENT, _COARSE = 1e-10, 1e-9, 1e-6
 _MAX_ITER = 200
-# A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
+# A proof costs more than a step, and near the minimum steps are exact: the gap is proven when the
+# predicted decrease is at most this share of it.
 _NEGLIGIBLE = 1e-7
-# What the tangent proves of a smooth loss near the minimum is up to so many times what the penalty
-# alone allows.
-_SHOWN = 4.0
+# Near the minimum of a smooth loss the gap that the tangent proves is up to so many times the bound
+# on the decrease that the penalty's curvature gives.
+_TANGENT_FACTOR = 4.0
 # Residuals of an exact fit, relative to the target, squared.
 _UNSEEN = 1e-22
-# Steps after which the tolerance that was asked for is enough, and between looks at the proof then.
-_PRESENT, _LATER = 40, 10
-# Steps without progress that are waited for.
+# Steps after which the tolerance that was asked for is enough, and steps between two proofs then.
+_MANY_STEPS, _PROOF_INTERVAL = 40, 10
+# Steps without progress that are tolerated.
 _IDLE = 4
 # The unit of the gap is at most this many times the objective of the first point.
 _NEAR = 100.0
-# What the rounding of constant targets leaves of their squares.
+# Of the squares of constant targets: what rounding leaves.
 _CONSTANT = 2e-28
 # Tolerances need no digits: a constant model is fitted to this many rows at most.
 _MANY = 4096
@@ -121,8 +122,8 @@ class Newton(Solver):
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
         seconds = 2 * CALL + once + facts.k * (_STEPS + 2) * each
         flops = 2.0 * n * d * d + facts.k * _STEPS * (4.0 * facts.nonzeros + d**3 / 3)
-        # Of rows that are read: the moments, a pass for each step and a proof, and the rounding.
-        passes = 2 + (_LOOKS + 1) * facts.k if facts.is_read else 2 + 2 * _STEPS * facts.k
+        # For rows read from disk: the moments, a pass for each step and a proof, and the rounding.
+        passes = 2 + (_EVALUATIONS + 1) * facts.k if facts.is_read else 2 + 2 * _STEPS * facts.k
         return Cost(flops, passes, 8.0 * (3.0 * d * d + 12 * n), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
@@ -145,19 +146,20 @@ class Newton(Solver):
         target = float(gap_to_prove(problem.loss, options.tol, share, has_tangent))
         prover = _Prover(problem, rows, curvatures, target)
         descents, worst, iterations, smoothed = [], Status.CONVERGED, 0, 0
-        is_held = "margins" in problem.loss.capabilities and bool((curvatures > 0).all())
+        has_classes = "margins" in problem.loss.capabilities and bool((curvatures > 0).all())
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             quad = rows.strength(curvatures[:, t], 2)
             if options.start is None:
                 start = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
-                level = constants if options.start_intercept is None else options.start_intercept
-                start = rows.standard(options.start[:, t], float(level[t]))
+                given_b = options.start_intercept
+                b = float((constants if given_b is None else given_b)[t])
+                start = rows.standard(options.start[:, t], b)
             descent = Descent(rows, loss, y, quad, start)
             smoothed += approach(descent, loss)
-            # Of classes far apart the constant's objective tells nothing about that of the answer.
-            near = min(_NEAR * descent.objective / share, 1.0) if is_held and share > 0 else 1.0
+            # For separable classes the objective of a constant may be far above the minimum.
+            near = min(_NEAR * descent.objective / share, 1.0) if has_classes and share > 0 else 1.0
             prover.enough = goal = near * target
             descent.negligible = 0.1 * goal if has_tangent else 0.0
             descent.enough = max(_NEGLIGIBLE * goal, descent.negligible)
@@ -188,7 +190,7 @@ def gap_to_prove(
     """The gap at which Newton's method stops, for a constant model that costs ``unit``."""
     # Where the tangent proves the gap, it is proven as soon as the gradient is small.
     fine = _FINE_TANGENT if is_proven_by_tangent else _FINE
-    # Of losses with kinks the last step is exact: nobody gains by leaving it out.
+    # Of losses with kinks the last step is exact: leaving it out gains nothing.
     is_coarse = is_proven_by_tangent and tol >= _COARSE and not loss.kinks
     return (tol if is_coarse else min(tol, fine)) * unit
 
@@ -223,19 +225,19 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
 
 
 def _rounding(problem: Problem, certificate: Certificate, unit: float, asked: float) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the data.
+    """Gaps that rounding of the data hides.
 
-    Rounding that is larger than the gap that was asked for is no excuse: it is to be told. Targets
-    that are constant, to rounding, leave no gap to ask for.
+    Rounding that is larger than the gap that was asked for is no excuse: it is to be reported.
+    Targets that are constant, to rounding, leave no gap to ask for.
     """
     size = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
     is_constant = unit <= _CONSTANT * size
-    told = 1.1 * certificate.objective_rounding
-    return (told if is_constant else min(told, asked)) + _UNSEEN * size
+    rounding = 1.1 * certificate.objective_rounding
+    return (rounding if is_constant else min(rounding, asked)) + _UNSEEN * size
 
 
 class _Prover:
-    """Certificates of points in standard coordinates; what the data alone decide is kept."""
+    """Certificates of points in standard coordinates; what depends on the data alone is kept."""
 
     def __init__(
         self, problem: Problem, rows: StandardRows, curvatures: Array, enough: float
@@ -259,7 +261,7 @@ class _Prover:
         self._certificate: Certificate
 
     def certify(self, targets: list[int], descents: list[Descent]) -> Certificate:
-        """The certificate of some targets at the points where their descents are."""
+        """The certificate of some targets at the current points of their descents."""
         points = [descent.v for descent in descents]
         if len(points) != len(self._points) or any(
             new is not old for new, old in zip(points, self._points)
@@ -270,7 +272,7 @@ class _Prover:
     def _proof(self, targets: list[int], descents: list[Descent]) -> Certificate:
         found = [self.rows.coefficients(descent.v) for descent in descents]
         W = np.stack([w for w, _ in found], axis=1)
-        b = np.array([level for _, level in found])
+        b = np.array([intercept for _, intercept in found])
         problem = _part(self.problem, targets)
         rounding = Rounding(
             self.rounding.accuracy,
@@ -347,7 +349,7 @@ class _Iteration(Iteration):
         self._steps = 0
         self._least, self._idle, self._proven = math.inf, 0, math.inf
         self._lowest, self._flat = math.inf, 0
-        # A start of our own making is no answer yet: there is a step to be seen in any case.
+        # The starting point is never the answer: at least one step is made.
         self._has_moved, self._is_finished = False, False
         self._expose()
 
@@ -360,7 +362,7 @@ class _Iteration(Iteration):
         self._steps += 1
         length = self._descent.step()
         self._expose()
-        # Steps that promise no more than the ones before are made of rounding.
+        # Steps whose predicted decrease does not become smaller are dominated by rounding.
         self._idle = self._idle + 1 if self._descent.decrease >= 0.5 * self._least else 0
         self._least = min(self._least, self._descent.decrease)
         is_late = (
@@ -369,7 +371,7 @@ class _Iteration(Iteration):
         self.is_stalled = length == 0.0 or is_late or self._is_flat()
 
     def _is_flat(self) -> bool:
-        """Whether idle steps no longer lower the objective: nothing better will come of them."""
+        """Whether steps without progress no longer lower the objective either."""
         if self._idle <= _IDLE:
             self._lowest, self._flat = math.inf, 0
             return False
@@ -381,14 +383,14 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         descent = self._descent
         small = descent.decrease <= descent.enough
-        is_more = descent.decrease > _NEGLIGIBLE * self._gap
-        if small and is_more and _SHOWN * descent.most > self._gap:
-            # The tangent will not show it; a step costs less than the proofs that might.
+        is_above_rounding = descent.decrease > _NEGLIGIBLE * self._gap
+        if small and is_above_rounding and _TANGENT_FACTOR * descent.most > self._gap:
+            # The tangent cannot prove the gap yet: a step costs less than the other proofs.
             small = False
-        # More digits than were asked for are a present; where they are a long way off, no more.
-        late = self._steps >= _PRESENT and self._steps % _LATER == 0
+        # After many steps the tolerance that was asked for is enough.
+        late = self._steps >= _MANY_STEPS and self._steps % _PROOF_INTERVAL == 0
         if not (self._is_watched or small or late or self._idle > 2) or not self._has_moved:
-            # Where nobody looks, the promise tells as well whether everything is finite.
+            # Without a trace or callbacks: the predicted decrease also shows what is not finite.
             return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
         if small and descent.decrease > 0 and not (self._is_watched or self._is_finished):
             # Of rows that are read the pass of the proof is made at the end of that step as well.
@@ -400,12 +402,12 @@ class _Iteration(Iteration):
                 self._expose()
         proof = self._prover.certify([self._target], [descent])
         objective, gap = proof.objective, proof.gap
-        # The step is exact: what a proof does not show now, the next one will not either.
+        # Steps are exact here: what is not proven now will not be proven after the next one.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self.is_stalled = self.is_stalled or (late and gap <= self._asked)
         self._proven = min(gap, self._proven)
         if self._is_finished and gap > self._gap:
             descent.use(descent.loss)  # the gradient there, to go on from
-        # Whoever watches sees more proofs, and the same steps.
+        # A trace or callbacks ask for more proofs, but the steps are the same.
         due = small or self._idle > 2
         return Progress(objective, gap if due else max(gap, 1.001 * self._gap))

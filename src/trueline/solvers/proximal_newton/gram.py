@@ -6,21 +6,20 @@ r"""Proximal Newton from a Gram matrix: absolute values, squares and bounds on c
     step = argmin over e of    g.e + 1/2 e^T H e + p(v + e),       H = A^T S diag(l''(z)) A + mu B
 
 (J. D. Lee, Y. Sun, M. A. Saunders, "Proximal Newton-type methods for minimizing composite
-functions", SIAM J. Optim. 24 (2014) 1420-1443). The intercept, which p leaves alone, is eliminated
-from the model; what remains is a lasso in terms of a Gram matrix, solved by
-:class:`~trueline.solvers.coordinate_descent.gram.RestrictedGram`. Where a whole step promises too
-much, the loss along the step plus the chord of p is minimised: p is convex and lies below its
-chord.
+functions", SIAM J. Optim. 24 (2014) 1420-1443). The intercept, which is not penalised, is
+eliminated from the model; what remains is a lasso in terms of a Gram matrix, solved by
+:class:`~trueline.solvers.coordinate_descent.gram.RestrictedGram`. Where a whole step lowers
+the objective less than predicted, the loss along the step plus the chord of p is minimised: p is
+convex and lies below its chord.
 
-The proof needs multipliers that fit the penalty to the last digits. The derivatives u_i = l'(z_i)
-are the natural dual point, and -A^T S u should be where the penalty
-has its slopes: at l_j sign(v_j) for coefficients that are not zero, within l_j for those that are.
-Where scores are large and l small, the rounding of z alone keeps it from there. Moving u by
-l''(z_i) a_i.x, as a small change x of the coefficients would, takes away what is missing to first
-order, and leaves rows without curvature alone.
+The proof needs multipliers that are optimal to the last digits. The derivatives u_i = l'(z_i) are
+the natural dual point, and -A^T S u should be a subgradient of the penalty: l_j sign(v_j) for
+coefficients that are not zero, within l_j for those that are. Where scores are large and l small,
+the rounding of z alone prevents this. Moving u by l''(z_i) a_i.x, as a small change x of the
+coefficients would, corrects it to first order, and does not change rows without curvature.
 
-A proof knows -A^T S u up to its rounding, and must not leave the penalty's interval even then: the
-slopes asked for are smaller than l_j by that much, which costs the bound next to nothing.
+A proof knows -A^T S u up to its rounding, and must stay within l_j even then: the slopes aimed at
+are smaller than l_j by that much, which hardly changes the bound.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ from trueline.wording import counted
 
 Array = NDArray[np.float64]
 
-# Models are never quite flat: of dependent columns, and where no row has curvature.
+# Multiples mu of B in the model: with dependent columns, or rows without curvature, H is singular.
 _LEAST_MU, _MOST_MU = 1e-8, 1.0
 _CUT, _WHOLE, _SUFFICIENT = 0.3, 0.9, 0.1
 _MODEL = 1e-12
@@ -92,7 +91,7 @@ class ProximalDescent:
     v, z, u, curvatures : arrays of shape (p,), (n,), (n,) and (n,)
         The point, its scores, and the loss's derivatives, first and second.
     decrease : float
-        What the model promises of a further step.
+        The decrease that the model predicts for a further step.
     """
 
     def __init__(self, rows: StandardRows, loss: Loss, y: Array, terms: Terms, v: Array) -> None:
@@ -112,7 +111,7 @@ class ProximalDescent:
         return float((self.rows.weights * rowwise(self.loss.value, self.y, z)).sum())
 
     def _evaluate(self, losses: float | None = None) -> None:
-        """What the present point says, and the next step; ``losses`` is their sum, if known."""
+        """Derivatives at the current point, and the next step; ``losses`` is the sum, if known."""
         rows, loss = self.rows, self.loss
         self.u, self.curvatures = derivatives(loss, self.y, self.z)
         weighted = rows.weights * self.u
@@ -123,8 +122,8 @@ class ProximalDescent:
         self.objective = losses + self.penalty(self.v)
         self.direction = self._model_step(H, float(weighted @ self.u))
         ahead = self.penalty(self.v + self.direction) - self.penalty(self.v)
-        self.promise = float(self.gradient @ self.direction) + ahead
-        self.decrease = max(-self.promise, 0.0)
+        self.predicted_change = float(self.gradient @ self.direction) + ahead
+        self.decrease = max(-self.predicted_change, 0.0)
 
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
@@ -156,7 +155,7 @@ class ProximalDescent:
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
-        if not self.promise < 0 or not np.isfinite(self.promise):
+        if not self.predicted_change < 0 or not np.isfinite(self.predicted_change):
             return 0.0
         change = self.rows.scores(self.direction)
         ahead = self.v + self.direction
@@ -169,10 +168,10 @@ class ProximalDescent:
 
         t, z = 1.0, self.z + change
         losses = self._losses(z)
-        if losses + self.penalty(ahead) > self.objective + _SUFFICIENT * self.promise:
-            t = minimise_along(slope, self.promise, 1.0)
+        if losses + self.penalty(ahead) > self.objective + _SUFFICIENT * self.predicted_change:
+            t = minimise_along(slope, self.predicted_change, 1.0)
             z = self.z + t * change
-        # What the model set to zero, or on a bound, is there exactly after a whole step.
+        # After a whole step, what the model set to zero or to a bound is there exactly.
         self.v = ahead if t == 1.0 else self.v + t * self.direction
         self.z = z
         if t < _CUT:
@@ -210,14 +209,14 @@ _ROUNDS = 3
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def settled_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
-    """The derivatives of the losses, moved to where the penalty's slopes are.
+def adjusted_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
+    """The derivatives of the losses, moved so that they give a subgradient of the penalty.
 
     Parameters
     ----------
     descent : ProximalDescent
     enough : float
-        What may be missing, relative to the slopes: a proof shrinks the multipliers by that much.
+        The error allowed, relative to the slopes: a proof shrinks the multipliers by that much.
     """
     rows, loss, y, h = descent.rows, descent.loss, descent.y, descent.curvatures
     H = descent.gram.matrix
@@ -226,37 +225,37 @@ def settled_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
     terms = 4 * (STRETCH + np.log2(len(y) + 2) + 16)
     size = float(np.sqrt(rows.total_weight * ((rows.weights * u) @ u)))
     linear = np.maximum(descent.terms.linear - terms * _EPS * size, 0.0)
-    missing = _missing(descent, descent.gradient, linear)
-    least = float(np.abs(missing).max(initial=0.0))
-    # A slope in the intercept costs as much as the intercepts are large that a proof covers.
-    level = 0.0
+    correction = _correction(descent, descent.gradient, linear)
+    least = float(np.abs(correction).max(initial=0.0))
+    # A slope in the intercept costs the bound its product with the largest intercept covered.
+    slack = 0.0
     if rows.fit_intercept:
-        level = enough * descent.objective / (RADIUS * (1.0 + abs(float(descent.v[-1]))))
-    allowed = np.append(enough * linear, np.full(len(missing) - len(linear), level))
+        slack = enough * descent.objective / (RADIUS * (1.0 + abs(float(descent.v[-1]))))
+    allowed = np.append(enough * linear, np.full(len(correction) - len(linear), slack))
     for _ in range(_ROUNDS):
-        held = missing != 0
-        if (np.abs(missing) <= allowed).all():
+        wrong = correction != 0
+        if (np.abs(correction) <= allowed).all():
             break
-        x = np.zeros(len(missing))
-        x[held] = np.linalg.lstsq(H[np.ix_(held, held)], missing[held], rcond=1e-13)[0]
+        x = np.zeros(len(correction))
+        x[wrong] = np.linalg.lstsq(H[np.ix_(wrong, wrong)], correction[wrong], rcond=1e-13)[0]
         u = rowwise(loss.project_dual, y, u + h * rows.scores(x))
-        missing = _missing(descent, rows.total(rows.weights * u), linear)
-        worst = float(np.abs(missing).max())
+        correction = _correction(descent, rows.total(rows.weights * u), linear)
+        worst = float(np.abs(correction).max())
         if not worst < least:
             break
         best, least = u, worst
     return best
 
 
-def _missing(descent: ProximalDescent, slope: Array, linear: Array) -> Array:
-    """What A^T S u lacks, coordinate by coordinate."""
+def _correction(descent: ProximalDescent, slope: Array, linear: Array) -> Array:
+    """What must be added to A^T S u to make minus it a subgradient of the penalty."""
     terms, v = descent.terms, descent.v
     d = len(terms.linear)
     w, g = v[:d], slope[:d]
     at_zero = np.clip(g, -linear, linear)
     moved = -(linear * np.sign(w) + terms.curvature * w)
     wanted = np.where(w == 0, at_zero, moved)
-    # On a bound anything that pushes outward is right.
+    # At a bound any slope that points outward is optimal.
     wanted = np.where((w == terms.lower) & (w != 0), np.maximum(g, wanted), wanted)
     wanted = np.where((w == terms.upper) & (w != 0), np.minimum(g, wanted), wanted)
     return np.append(wanted, np.zeros(len(v) - d)) - slope
@@ -264,16 +263,17 @@ def _missing(descent: ProximalDescent, slope: Array, linear: Array) -> Array:
 
 _MOST_COLUMNS, _MOST_WIDE_COLUMNS = 2000, 500
 _STEPS = 6.0
-# So much is asked for in any case, unless somebody says that few digits are enough.
+# So much is asked for in any case, unless the tolerance asks for few digits.
 _FINE, _COARSE = 1e-10, 1e-6
 _MAX_ITER = 200
 _UNSEEN = 1e-10
-# A proof costs as much as a step, and steps are exact at the end.
+# A proof costs as much as a step, and near the minimum steps are exact: it is made when the
+# predicted decrease is at most this share of the gap.
 _NEGLIGIBLE = 1e-4
-# Shares of a gap that few digits leave to the decrease and to the multipliers; and of a decrease
-# at which a proof failed.
-_SETTLED, _AGAIN = 0.2, 0.1
-# Columns whose means are this many spreads from zero cost digits unless they are centred.
+# Where few digits are asked for: the share of the gap that the predicted decrease may take, and
+# errors of the multipliers; and of a predicted decrease at which a proof failed, for the next one.
+_PROOF_SHARE, _RETRY_SHARE = 0.2, 0.1
+# Columns whose means are this many standard deviations from zero cost digits unless centred.
 _FAR = 10.0
 # Gaps that need no second proof, relative to the objective.
 _GOOD = 1e-9
@@ -312,7 +312,7 @@ class ProximalNewton(Solver):
         constants, unit = constant_model(problem)
         asked = options.tol * unit
         d, k = problem.n_features, problem.n_targets
-        # Of losses with kinks the last step is exact: nobody gains by leaving it out.
+        # Of losses with kinks the last step is exact: leaving it out gains nothing.
         is_coarse = options.tol >= _COARSE and k == 1 and not problem.loss.kinks
         is_coarse = is_coarse and "elastic" in problem.penalty.capabilities
         fine = min(asked, _FINE * unit) / k
@@ -328,8 +328,9 @@ class ProximalNewton(Solver):
             if options.start is None:
                 v = proximal_start(rows, loss, y, standard, float(constants[t]))
             else:
-                level = constants if options.start_intercept is None else options.start_intercept
-                v = rows.standard(options.start[:, t], float(level[t]))
+                given_b = options.start_intercept
+                b_start = float((constants if given_b is None else given_b)[t])
+                v = rows.standard(options.start[:, t], b_start)
             descent = ProximalDescent(rows, loss, y, standard, v)
             smoothed += approach(descent, loss)
             iteration = _Iteration(prover, descent, terms, fine, monitor.is_watching)
@@ -358,7 +359,7 @@ class ProximalNewton(Solver):
 
 
 class _Prover:
-    """Certificates of the points where descents are; the last one is kept.
+    """Certificates of the current points of descents; the last one is kept.
 
     Parameters
     ----------
@@ -367,8 +368,8 @@ class _Prover:
     enough : float
         A gap that needs no better proof.
     is_coarse : bool
-        Whether few digits are asked for: multipliers that are settled prove them far from the
-        minimum, where the derivatives as they are prove nothing.
+        Whether few digits are asked for: adjusted multipliers prove them far from the minimum,
+        where the derivatives themselves prove nothing.
     """
 
     def __init__(
@@ -391,8 +392,8 @@ class _Prover:
         """By the derivatives as dual point; about the columns' means where that is better."""
         problem, rows = self.problem, self.rows
         if self.is_coarse:
-            share = _SETTLED * self.enough / max(descents[0].objective, 1e-300)
-            U = settled_multipliers(descents[0], share)[:, None]
+            share = _PROOF_SHARE * self.enough / max(descents[0].objective, 1e-300)
+            U = adjusted_multipliers(descents[0], share)[:, None]
             found = certify_dual(problem, W, b, U, rows.mean, self._scale)
             if found.gap <= self.enough:
                 return found
@@ -410,9 +411,9 @@ class _Prover:
     def _about_means(
         self, W: Array, b: Array, descents: list[ProximalDescent], found: Certificate
     ) -> Certificate:
-        """The better one of a certificate and those by multipliers that are settled."""
+        """The better one of a certificate and those by adjusted multipliers."""
         problem, mean = self.problem, self.rows.mean
-        U = np.stack([settled_multipliers(descent) for descent in descents], axis=1)
+        U = np.stack([adjusted_multipliers(descent) for descent in descents], axis=1)
         about = certify_dual(problem, W, b, U, mean, self._scale)
         if about.gap <= min(self.enough, found.gap):
             return about
@@ -446,9 +447,9 @@ class _Iteration(Iteration):
         self._prover, self._rows, self._descent = prover, prover.rows, descent
         self._terms, self._target, self._is_watched = terms, prover.enough, is_watched
         self._proves = prover.problem.n_targets == 1
-        # Decreases that are worth a proof, and those at which there is nothing left to do.
+        # Predicted decreases at which the minimum is reached, and at which a proof is made.
         self._negligible = _NEGLIGIBLE * fine
-        self._promising = _SETTLED * self._target if prover.is_coarse else self._negligible
+        self._proof_decrease = _PROOF_SHARE * self._target if prover.is_coarse else self._negligible
         self._least, self._idle, self._proven = math.inf, 0, math.inf
         self._has_moved = False
         self._expose()
@@ -456,8 +457,8 @@ class _Iteration(Iteration):
     def _expose(self) -> None:
         rows = self._rows
         w, b = rows.coefficients(self._descent.v)
-        # Columns without spread rest as close to zero as their bounds allow; and scaling may have
-        # left a bound by its last digit.
+        # Constant columns have coefficients as close to zero as their bounds allow; and scaling may
+        # violate a bound by its last digit.
         within = np.clip(w, self._terms.lower, self._terms.upper)
         if rows.fit_intercept:
             b -= float(rows.mean @ (within - w))
@@ -476,18 +477,18 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         descent = self._descent
         small = descent.decrease <= self._negligible
-        if not self._has_moved:  # a start of our own making is no answer yet
+        if not self._has_moved:  # the starting point is never the answer
             return Progress(descent.objective, math.inf)
         if not self._proves:
             self.is_stalled = self.is_stalled or small
             return Progress(descent.objective, math.inf)
-        due = small or self._idle or descent.decrease <= self._promising
+        due = small or self._idle or descent.decrease <= self._proof_decrease
         if not (self._is_watched or due):
             return Progress(descent.objective, math.inf)
         gap = self._prover.certify(self.coef, self.intercept, [descent]).gap
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)
-        if due:  # a proof that failed is tried again when much less is left
-            self._promising = min(self._promising, _AGAIN * descent.decrease)
-        # Whoever watches sees more proofs, and the same steps.
+        if due:  # a proof that failed is tried again when the predicted decrease is much smaller
+            self._proof_decrease = min(self._proof_decrease, _RETRY_SHARE * descent.decrease)
+        # A trace or callbacks ask for more proofs, but the steps are the same.
         return Progress(descent.objective, gap if due else max(gap, 1.001 * self._target))
