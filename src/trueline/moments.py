@@ -389,8 +389,8 @@ class SharedMoments:
         is_less = 2 * np.count_nonzero(left) <= len(left) + 1
         return left if is_less and bool((weights + left == self._every).all()) else None
 
-    def kept(self, weights: Array | None) -> Moments:
-        """Of the rows that a fold has."""
+    def of_fold(self, weights: Array | None) -> Moments:
+        """Of the training rows of a fold."""
         if weights is None:
             return self.total
         left = self.left_out(weights)

@@ -89,7 +89,7 @@ class ProblemSet(Readable):
     fit_intercept: bool = True
     shared: SharedMoments | None = field(default=None, compare=False)
     #: The training rows that were used last; a path of strengths asks for the same ones again.
-    _kept: list[tuple[Array, Design, Array | None]] = field(default_factory=list, compare=False)
+    _taken: list[tuple[Array, Design, Array | None]] = field(default_factory=list, compare=False)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -110,12 +110,12 @@ class ProblemSet(Readable):
         problem, weights = self.on_all_rows(number), self.members[number].weights
         if weights is None or weights.all() or self.members[number].rows is not None:
             return problem
-        if not self._kept or self._kept[0][0] is not weights:
+        if not self._taken or self._taken[0][0] is not weights:
             rows = np.flatnonzero(weights)
             own = weights[rows]
-            kept = weights, self.design.take(rows), None if (own == 1).all() else own
-            self._kept[:] = [kept]
-        _, design, own_weights = self._kept[0]
+            taken = weights, self.design.take(rows), None if (own == 1).all() else own
+            self._taken[:] = [taken]
+        _, design, own_weights = self._taken[0]
         target = np.ascontiguousarray(problem.target[weights != 0])
         return replace(problem, design=design, target=target, weights=own_weights)
 
@@ -131,13 +131,13 @@ class ProblemSet(Readable):
         if all(member.rows is None for member in self.members):
             return self
         members = tuple(_on_all(member, self.design.shape[0]) for member in self.members)
-        return replace(self, members=members, shared=None, _kept=[])
+        return replace(self, members=members, shared=None, _taken=[])
 
     def moments(self, number: int) -> Moments:
         """The moments of the rows that one member counts."""
         member = self.members[number]
         if self.shared is not None and self.shared.target is member.target:
-            return self.shared.kept(member.weights)
+            return self.shared.of_fold(member.weights)
         if self.design.is_sequential:
             return Moments.from_rows(self.design, member.target, member.weights)
         problem = self[number]
@@ -147,7 +147,7 @@ class ProblemSet(Readable):
         """The set of some of the members."""
         if len(numbers) == len(self):
             return self
-        return replace(self, members=tuple(self.members[number] for number in numbers), _kept=[])
+        return replace(self, members=tuple(self.members[number] for number in numbers), _taken=[])
 
     def paths(self) -> list[list[int]]:
         """Members that differ in the penalty alone, the strongest penalty first.

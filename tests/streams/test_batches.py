@@ -369,7 +369,7 @@ def test_moments_of_any_folds_in_any_partition(cuts, seed):
     folds = [np.where(fold == k, 0.0, 1.0) for k in range(3)]
     shared = SharedMoments(rows, Y, None, folds)
     for k in range(3):
-        found = shared.kept(folds[k])
+        found = shared.of_fold(folds[k])
         whole = Moments.from_rows(as_design(X[fold != k]), Y[fold != k])
         np.testing.assert_allclose(found.gram, whole.gram, rtol=1e-11, atol=1e-9)
         np.testing.assert_allclose(found.cross, whole.cross, rtol=1e-11, atol=1e-9)

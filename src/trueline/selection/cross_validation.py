@@ -100,7 +100,7 @@ def fold_problems(
     return found, tests
 
 
-def held_moments(problems: ProblemSet, number: int, test: Any) -> Moments | None:
+def held_out_moments(problems: ProblemSet, number: int, test: Any) -> Moments | None:
     """The moments of test rows, if these are the rows that a member leaves out."""
     weights = problems.members[number].weights
     assert problems.shared is not None
@@ -122,9 +122,9 @@ def squared_errors(
         Of all rows, for the means.
     """
     W, b, first = path.coefs, path.intercepts, path.numbers[0]
-    held = held_moments(problems, first, test) if path.moments is not None else None
-    if held is not None:
-        return (_squares(held, W, b) / held.weight).mean(axis=0)
+    held_out = held_out_moments(problems, first, test) if path.moments is not None else None
+    if held_out is not None:
+        return (_squares(held_out, W, b) / held_out.weight).mean(axis=0)
     index = np.arange(problems.design.shape[0])[test]
     used = np.flatnonzero(W.any(axis=(1, 2)))
     scores = submatrix(problems.design, index, used) @ W[used].reshape(len(used), W[0].size)
@@ -134,22 +134,22 @@ def squared_errors(
     return np.asarray(np.average(errors, axis=0, weights=s).mean(axis=0))
 
 
-def _squares(held: Moments, W: Array, b: Array) -> Array:
+def _squares(held_out: Moments, W: Array, b: Array) -> Array:
     """Sums of squared errors on the rows of these moments, of shape (k, m)."""
     k, count = b.shape
     flat = W.reshape(len(W), -1)
-    residual = held.targets(np.repeat(np.arange(k), count)).residual_square(flat)[0]
-    off = held.y_mean[:, None] - (held.x_mean @ flat).reshape(k, count) - b
-    return residual.reshape(k, count) + held.weight * off**2
+    residual = held_out.targets(np.repeat(np.arange(k), count)).residual_square(flat)[0]
+    off = held_out.y_mean[:, None] - (held_out.x_mean @ flat).reshape(k, count) - b
+    return residual.reshape(k, count) + held_out.weight * off**2
 
 
-def r2_from_moments(held: Moments, W: Array, b: Array) -> Array:
+def r2_from_moments(held_out: Moments, W: Array, b: Array) -> Array:
     """The coefficient of determination on the rows of these moments, for every model.
 
     W has shape (d, k, m), b (k, m). As scikit-learn defines it: mean over targets; a constant
     target scores 1 if it is hit exactly and 0 otherwise.
     """
-    residual, spread = _squares(held, W, b), held.y_square[:, None]
+    residual, spread = _squares(held_out, W, b), held_out.y_square[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = 1.0 - residual / spread
     hit = np.where(residual == 0, 1.0, 0.0)

@@ -48,7 +48,7 @@ from trueline.problem import Problem
 from trueline.selection.cross_validation import (
     edge_notes,
     fold_problems,
-    held_moments,
+    held_out_moments,
     r2_from_moments,
 )
 from trueline.selection.leave_one_out import (
@@ -257,12 +257,12 @@ class StrengthSearch(Host):
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
         def score(path: PathSolution, test: Any) -> Array:
-            held = None
+            held_out = None
             if scored.from_moments and self.scoring is None and moments is not None:
-                held = held_moments(problems, path.numbers[0], test)
+                held_out = held_out_moments(problems, path.numbers[0], test)
             W, b = path.coefs, path.intercepts
-            if held is not None and held.count > 1:
-                return r2_from_moments(held, W, b)
+            if held_out is not None and held_out.count > 1:
+                return r2_from_moments(held_out, W, b)
             given = {
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()

@@ -1,4 +1,4 @@
-"""A search as text, and those who watch a fit told of its every step."""
+"""A search as text, and its steps as events for traces and callbacks."""
 
 from __future__ import annotations
 

@@ -330,7 +330,7 @@ def fold_tableaux(
     shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
     tableaux, helds = [], []
     for weights, (_, test) in zip(rows, splits):
-        train, held = shared.kept(weights), shared.left_out(weights, test)
+        train, held = shared.of_fold(weights), shared.left_out(weights, test)
         if held is None:
             s = None if problem.weights is None else problem.weights[test]
             held = Moments.from_rows(problem.design.take(test), problem.target[test], s)

@@ -4,7 +4,7 @@ Every path (a fold, say) starts at its strongest penalty, and each of its member
 the one before. Paths go in step with each other: the first members of all of them are solved
 together, then the second ones. What one learns, it learns from the rows that have weight in it.
 
-The proof of an answer is left until somebody asks for it. The bound by which answers are judged is
+The proof of an answer is left until it is asked for. The bound by which answers are judged is
 that of :mod:`trueline.certificates.tangent`, about the origin: with a the strength of the penalty,
 P the objective, h the slope in the intercepts and r the largest norm of a row,
 
@@ -103,7 +103,7 @@ def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
         for member in problems.members
     )
     design = DenseDesign(np.ascontiguousarray(R.T))
-    return replace(problems, design=design, members=members, _kept=[]), Q
+    return replace(problems, design=design, members=members, _taken=[]), Q
 
 
 def _follow(problems: ProblemSet, paths: Paths, rows: SharedRows, options: Options) -> list[Answer]:
