@@ -2,8 +2,9 @@
 
 **Costs** of things on an ordinary machine, from which the planner estimates seconds, were measured
 on two cores of a current server processor, and fitted to all solvers on the problems of the
-benchmark ``regret``. Only ratios matter for the choice of a solver; that benchmark tells how good
-the choice is, and how far each estimate is from the truth.
+benchmark ``regret``. Only ratios matter for the choice of a solver; that benchmark measures how
+good the choice is, and how far each estimate is from the truth. A solver's ``cost`` multiplies
+these rates by counts of its own, such as the iterations that it usually takes.
 
 **The loop** of iterative solvers owns iteration, time, stopping, callbacks, trace and status. An
 iterative solver supplies an :class:`Iteration`: ``step`` advances it by one iteration, ``progress``
@@ -32,18 +33,19 @@ from trueline.trace import Trace
 
 @dataclass(frozen=True)
 class Facts:
-    """What the planner may look at: sizes and structure, and how heavy sparse rows are.
+    """What the planner may use: sizes and structure, and how large sparse rows are.
 
     Attributes
     ----------
     heaviness : float
-        The mean of s_i ||x_i||^2 in strengths of the penalty, up to a factor of two: what decides
-        how many sweeps over the dual are needed. Infinite where nobody asks for it: it is known of
-        sparse rows, one strength and a loss with second derivatives.
+        The mean of s_i ||x_i||^2 divided by the strength of the penalty, rounded to a power of two:
+        it decides how many sweeps over the dual are needed. It is computed for sparse rows, one
+        strength and a loss with second derivatives, and infinite otherwise.
     is_converted : bool
         Whether the data came dense and are stored as sparse, or the reverse.
     is_read : bool
-        Whether every pass reads the rows anew, from a disk or on a cluster.
+        Whether every pass reads the rows anew, from a disk or on a cluster
+        (``Design.is_sequential``).
     """
 
     n: int
@@ -104,7 +106,7 @@ def _heaviness(problem: Problem) -> float:
     design, loss = problem.design, problem.loss
     if not (design.is_sparse and loss.capabilities & {"hessian", "quadratic"}):
         return math.inf
-    with np.errstate(all="ignore"):  # what overflows or is not a number is heavy
+    with np.errstate(all="ignore"):  # what overflows or is not a number becomes infinite
         mean = float(np.mean(problem.weigh(design.row_squares(None)[:, None])))
         heaviness = mean / float(np.max(problem.penalty.curvature))
     if not 0 < heaviness < math.inf:
@@ -160,7 +162,7 @@ class Options:
     start_intercept : array of shape (k,), optional
         Intercepts to start from, beside ``start``; None leaves them to the solver.
     has_fallback : bool
-        Whether another solver goes on where this one sees that its progress has become slow.
+        Whether another solver goes on where the progress of this one has become slow.
     smoothing : float, optional
         Width over which kinks are rounded off at the end, in units of the target; None leaves it to
         the solver.
@@ -186,7 +188,7 @@ class Solver(ABC):
     Attributes
     ----------
     name : str
-        By which it is asked for.
+        For users, as in ``solver="cholesky"``.
     title : str
         One line for tables.
     needs_loss, needs_penalty : frozenset of str
@@ -202,7 +204,7 @@ class Solver(ABC):
     shows_nonfinite : bool
         Whether NaN and infinity in X show in its sums, so that X need not be scanned first.
     is_textbook : bool
-        Whether it is here to be learned from or to compare with: chosen by name only.
+        Whether it is for teaching and comparisons: chosen by name only.
     takes_few_rows : bool
         Whether :meth:`solve_set` shares work also between members that name few of the rows.
     """
@@ -241,7 +243,7 @@ class Solver(ABC):
     def solve_from_moments(
         self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
     ) -> Solution:
-        """The same where the moments are known; who does not work from them leaves them aside."""
+        """The same where the moments are known; solvers that do not use moments ignore them."""
         return self.solve(problem, options, monitor)
 
     # --- many problems on the same rows ---------------------------------------------------------
@@ -328,7 +330,7 @@ def orthogonal_seconds(facts: Facts, *, use_svd: bool) -> float:
     """
     n, d = facts.n, facts.d
     if is_rank_deficient(facts):
-        # Pivoting only finds that singular values are needed; wide designs go there directly.
+        # Pivoting only finds that singular values are needed; of wide designs this is known before.
         again = 0.0 if use_svd or d > n else 2e-10 * d**3
         return 1.0e-9 * d * float(n) ** 2 + 8e-10 * float(n) ** 3 + again
     return facts.strengths * (1.2e-10 * n * d * d + (9e-10 if use_svd else 7e-10) * d**3)
@@ -380,7 +382,7 @@ Keep = Callable[[float, Array, Array], None]
 
 @dataclass
 class Monitor:
-    """Who watches a fit.
+    """The trace, callbacks and limits of a fit.
 
     Parameters
     ----------
@@ -391,7 +393,7 @@ class Monitor:
     time_limit : float
         Seconds after which the loop stops.
     keep : callable, optional
-        Keeps the weights of every iteration; without it nobody asks for them.
+        Receives the coefficients of every iteration.
     """
 
     trace: Trace = field(default_factory=Trace)
@@ -401,13 +403,13 @@ class Monitor:
 
     @property
     def is_watching(self) -> bool:
-        """Whether somebody wants to see every iteration."""
+        """Whether every iteration is to be traced or passed to callbacks."""
         return self.trace.enabled or bool(self.callbacks)
 
     def tell(self, event: Event) -> bool:
-        """Hand an event to the callbacks; whether one of them asks to stop.
+        """Pass an event to the callbacks; whether one of them asks to stop.
 
-        Every callback hears of every event, also when an earlier one asked to stop.
+        Every callback receives every event, also when an earlier one asked to stop.
         """
         stop = [callback(event) is True for callback in self.callbacks]
         return any(stop)
@@ -421,7 +423,7 @@ class Monitor:
         bound: float,
         **more: Any,
     ) -> bool:
-        """Write down what a search has found and proven, and tell; whether it is to stop."""
+        """Record the bounds of a search, and pass them to the callbacks; whether it is to stop."""
         seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
         self.trace.record(iteration=nodes, **more, objective=value, gap=gap, seconds=seconds)
         return bool(self.callbacks) and self.tell(Event(nodes, 0, value, gap, seconds, *point()))
@@ -429,25 +431,25 @@ class Monitor:
     def solution(
         self, proof: Any, status: Status, solver: str, n_iter: int = 1, **facts: Any
     ) -> Solution:
-        """The coefficients of a proof as what a solver has found, with what was seen on the way."""
+        """The solution with the coefficients of a proof, and the trace of the fit."""
         W, b = proof.coef, proof.intercept
         return Solution(W, b, status, solver, n_iter, proof=proof, trace=self.trace, **facts)
 
 
 def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, Array]]) -> Monitor:
-    """A monitor that sees the coefficients which a change of coordinates leads back to."""
+    """A monitor that receives coefficients after a change of coordinates by ``back``."""
     keep = monitor.keep
-    seen = None if keep is None else lambda number, W, b: keep(number, *back(W, b))
+    kept = None if keep is None else lambda number, W, b: keep(number, *back(W, b))
 
-    def told(callback: Callback) -> Callback:
+    def wrapped(callback: Callback) -> Callback:
         def tell(event: Event) -> object:
             W, b = back(event.coef, event.intercept)
             return callback(event._replace(coef=W, intercept=b))
 
         return tell
 
-    told_all = [told(callback) for callback in monitor.callbacks]
-    return replace(monitor, callbacks=told_all, keep=seen)
+    callbacks = [wrapped(callback) for callback in monitor.callbacks]
+    return replace(monitor, callbacks=callbacks, keep=kept)
 
 
 class Iteration(ABC):
@@ -458,7 +460,7 @@ class Iteration(ABC):
     coef, intercept : arrays of shape (d, k) and (k,)
         The current point, valid after :meth:`progress`.
     is_stalled : bool
-        Set by a method that knows that rounding keeps it from getting any further.
+        Set by a method that makes no progress any more, because of rounding.
     is_settled : bool
         Set by a method whose gradient vanished to the tolerance, where no proof can show it.
     hands_over : bool
@@ -500,7 +502,7 @@ def run(
     target_gap : float
         Stop when the proven gap is at or below this value.
     check_every : int, default=1
-        Progress is evaluated every so many iterations (each one when somebody watches).
+        Progress is evaluated every so many iterations; every time for a trace or callbacks.
     patience : int, optional
         Stop as stalled when the gap has not become smaller for that many iterations.
 
@@ -535,7 +537,7 @@ def run(
         if monitor.keep is not None:
             monitor.keep(number, iteration.coef, iteration.intercept)
         is_stopped = False
-        if monitor.callbacks:  # they may keep what they are given
+        if monitor.callbacks:  # they may keep the arrays
             point = iteration.coef.copy(), iteration.intercept.copy()
             is_stopped = monitor.tell(Event(number, max_iter, *progress, seconds, *point))
         if not math.isfinite(progress.objective):

@@ -1,11 +1,11 @@
-r"""Working sets of blocks: which blocks are let in, their restricted problem, and the gap of all.
+r"""Working sets of blocks: which blocks enter, their restricted problem, and the gap of all.
 
     minimise over W, b   1/2 sum_i s_i ||y_i - W x_i - b||^2 + sum_b l_b ||W_b|| + a/2 ||W||^2
 
 Block b stays at zero in a solution if and only if ||Q_b|| <= l_b, Q = X^T R being the correlations
 of its columns with the residuals. The restricted problem is solved, the correlations of all columns
-are computed from the data, and the blocks that should not have been left out are let in, those
-pulled most first (working sets; M. Massias, A. Gramfort, J. Salmon, "Celer: a fast solver for the
+are computed from the data, and the blocks outside that violate this condition enter the working
+set, the largest violations first (M. Massias, A. Gramfort, J. Salmon, "Celer: a fast solver for the
 lasso with dual extrapolation", ICML 2018, section 4). With t <= 1 such that t Q is in the domain of
 the conjugate p*,
 
@@ -32,9 +32,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _FEW_BLOCKS = 64
-# Along a path, blocks this close to their threshold are let in before they are needed.
+# Along a path, blocks this close to their threshold enter the working set before they are needed.
 _NEAR = 0.95
-# A violation by less than this share of the tolerance is left alone: the gap tells.
+# A violation by less than this share of the tolerance is tolerated: the gap is what counts.
 _TOLERATED = 0.01
 # The restricted problem is solved to this share of the gap that is asked for, and at least to the
 # next one: its last digits are cheap. If it is large, it is solved no better than it is worth
@@ -43,7 +43,7 @@ _SHARE, _FINE = 0.1, 1e-12
 _FINEST = 1e-15
 _LARGE, _WORTH = 256, 0.03
 # Penalties this many times weaker than the correlation of a block are approached in strides.
-_FAR, _STRIDE, _ON_THE_WAY = 50.0, 5.0, 0.01
+_FAR, _STRIDE, _INTERMEDIATE_GAP = 50.0, 5.0, 0.01
 _FARTHEST = 1e300
 
 
@@ -65,7 +65,7 @@ class BlockState:
     has_single_columns : bool
         Block j is column j.
     is_stuck : bool
-        The last step let nothing in and did not lower the gap: rounding.
+        In the last step no block entered, and the gap did not fall: rounding.
     """
 
     def __init__(self, source: Source, labels: Integers) -> None:
@@ -110,12 +110,12 @@ class BlockState:
         """Go on with another penalty: the factor of every block's norm, and of half the square."""
         self._linear, self._ridge = np.ascontiguousarray(linear), ridge
         self._share, self.is_stuck = _SHARE, False
-        self._is_complete = self.source.gathers_all
-        if self.source.gathers_all:
+        self._is_complete = self.source.takes_all_columns
+        if self.source.takes_all_columns:
             near = self._outside
         else:
             near = self._outside & ((self._norms > _NEAR * linear) | (linear == 0))
-        self._add_blocks(self._foremost(near))
+        self._add_blocks(self._top_blocks(near))
         self.restricted.set_terms(self._linear, ridge)
         self._judge()
 
@@ -132,15 +132,15 @@ class BlockState:
         factor = far / _STRIDE
         while far > _FAR and factor > 1.0:
             self.set_terms(factor * linear, factor * ridge)
-            self.step(_ON_THE_WAY * self.scale * factor / far)
+            self.step(_INTERMEDIATE_GAP * self.scale * factor / far)
             factor /= _STRIDE
         self.set_terms(linear, ridge)
 
-    def _foremost(self, wanted: NDArray[np.bool_]) -> Integers:
-        """The wanted blocks, or those of them that are pulled most if there are many."""
+    def _top_blocks(self, wanted: NDArray[np.bool_]) -> Integers:
+        """The wanted blocks, or those with the largest violations if there are many."""
         blocks = np.flatnonzero(wanted)
         most = max(_FEW_BLOCKS, 2 * int(np.count_nonzero(self.restricted.norms())))
-        if self.source.gathers_all or len(blocks) <= most:
+        if self.source.takes_all_columns or len(blocks) <= most:
             return blocks
         with np.errstate(divide="ignore"):
             ratio = self._norms[blocks] / self._linear[blocks]
@@ -160,10 +160,10 @@ class BlockState:
         self._outside[blocks] = False
 
     def step(self, target: float) -> None:
-        """Solve the restricted problem, look at all columns, let in what was missed.
+        """Solve the restricted problem, check all columns, and let the missed blocks enter.
 
         ``target`` is the gap that is asked for. Where it is reached while blocks are still missing
-        these are let in at once: the answer is then better than was asked for, at little cost.
+        these enter at once: the answer is then better than was asked for, at little cost.
         """
         before = self.gap
         tolerance = target / (self.scale or 1.0)
@@ -180,7 +180,7 @@ class BlockState:
             missed = self._outside & (self._norms > (1 + slack) * self._linear)
             was_complete, self._is_complete = self._is_complete, not missed.any()
             if missed.any():
-                self._add_blocks(self._foremost(missed))
+                self._add_blocks(self._top_blocks(missed))
                 self.restricted.set_terms(self._linear, self._ridge)
             missing = bool(missed.any()) and self.gap <= target
         settled = self._is_complete and (was_complete or self.restricted.size <= _LARGE)
@@ -215,7 +215,7 @@ _SWEEPS = 4
 # For so few columns a Newton step costs next to nothing; for more, the sweeps must first have
 # settled which blocks are zero.
 _FEW_COLUMNS = 128
-# A block at zero is freed when it is pulled by more than rounding.
+# A block at zero is freed when its correlation exceeds the threshold by more than rounding.
 _SLACK = 1e-12
 # So many rounds without a lower objective: rounding.
 _POLISHING, _ROUNDING = 2, 1e-13
@@ -238,7 +238,7 @@ def dual_scale(norms: Array, linear: Array, ridge: float) -> float:
 
 
 class RestrictedBlocks:
-    """Blocks that were let in, their Gram matrix and the coefficients, in rotated coordinates.
+    """The blocks of the working set, their Gram matrix and coefficients, in rotated coordinates.
 
     Attributes
     ----------
@@ -266,9 +266,9 @@ class RestrictedBlocks:
         self._part: tuple[Integers, Array] = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def extend(self, ids: Integers, widths: Integers, products: Array, C: Array) -> None:
-        """Let further blocks in, at zero.
+        """Let blocks enter the working set, at zero.
 
-        ``products`` has shape (new, size + new): of their columns with the present ones, in the
+        ``products`` has shape (new, size + new): of their columns with those that are there, in the
         order of entry, and among themselves; C, of shape (k, new), are those with the targets.
         """
         old, total = self.size, self.size + len(products)
@@ -391,7 +391,7 @@ class RestrictedBlocks:
         return 0.5 * (1 - t) ** 2 * square + float(np.maximum(terms, 0.0).sum())
 
     def solve(self, target: float) -> None:
-        """Minimise over all blocks that were let in, to a gap of at most ``target``."""
+        """Minimise over the working set, to a gap of at most ``target``."""
         least, idle, gap = math.inf, 0, math.inf
         for _ in range(_MAX_ROUNDS):
             objective, gap = self._round_in_bounds()
@@ -400,9 +400,9 @@ class RestrictedBlocks:
             if gap <= target or idle >= _PATIENCE:
                 break
         # Near the minimum a Newton step doubles the digits. The gap is of second order in the
-        # coefficients: what still pulls at them tells more about their digits than it does.
+        # coefficients: their gradient says more about their digits.
         for _ in range(_POLISHING):
-            if not self._is_pulled():
+            if not self._violates():
                 return
             self._round_in_bounds()
 
@@ -420,7 +420,7 @@ class RestrictedBlocks:
         self._W, self._Q = W, Q
         return self.objective_and_gap()
 
-    def _is_pulled(self) -> bool:
+    def _violates(self) -> bool:
         """Whether a block that is not zero would move by more than rounding."""
         W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
         norms = self.norms()
@@ -434,9 +434,9 @@ class RestrictedBlocks:
     def _round(self) -> None:
         """Sweeps over the blocks that move, then a Newton step on those that are not zero."""
         m = self.size
-        pulled = block_norms(self._Q[:, :m], self.start) > (1 + _SLACK) * self._linear
+        violating = block_norms(self._Q[:, :m], self.start) > (1 + _SLACK) * self._linear
         moved = self.norms() > 0
-        blocks = np.flatnonzero(moved | pulled)
+        blocks = np.flatnonzero(moved | violating)
         columns, start = _columns_of(blocks, self.start)
         if not len(columns):
             return
@@ -465,7 +465,7 @@ class RestrictedBlocks:
         """Newton steps on the blocks that are not zero; W and Q are changed in place.
 
         While a step brings blocks to zero there is another one, on those that are left: where
-        columns are nearly the same, sweeps would take thousands of rounds to tell them apart.
+        columns are nearly the same, sweeps would take thousands of rounds to separate them.
         """
         for _ in range(_MOST_STEPS):
             free = np.flatnonzero(block_norms(W, start))

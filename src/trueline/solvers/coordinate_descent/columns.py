@@ -40,7 +40,7 @@ Integers = NDArray[np.intp]
 
 _W, _Q, _LINEAR, _CURVATURE, _LOWER, _UPPER = range(6)
 _MAX_ROUNDS = 100
-# A resting coordinate is visited first when its correlation comes this close to its threshold.
+# A coordinate at zero is visited first when its correlation comes this close to its threshold.
 _NEAR = 0.9
 # The first rounds of conjugate gradients end at this share of what they began with.
 _FIRST = 0.1
@@ -48,14 +48,14 @@ _FIRST = 0.1
 _CG_STEPS, _CG_MOST = 40, 640
 # They end at this share of the gap that is asked for.
 _CG_SHARE = 0.5
-# Visits to coordinates that are still pulled, in each round but the first.
+# Visits to coordinates that are not optimal yet, in each round but the first.
 _VISITS = 2
 # Rounds without any gain after which rounding is all that is left.
 _PATIENCE = 3
 
 
 class RestrictedColumns:
-    """Columns that were let in, in the order of entry, and the coefficients.
+    """The columns of the working set, in the order of entry, and the coefficients.
 
     The interface is that of :class:`~trueline.solvers.coordinate_descent.gram.RestrictedGram`, but
     a point comes with its residual.
@@ -83,7 +83,7 @@ class RestrictedColumns:
         return self._state[_W]
 
     def extend(self, columns: Integers, squares: Array, w: Array, q: Array) -> None:
-        """Let further columns in, whose squares are given."""
+        """Let columns enter the working set; their squares are given."""
         fresh = np.zeros((6, len(columns)))
         fresh[_W], fresh[_Q] = w, q
         self._state = np.ascontiguousarray(np.hstack([self._state, fresh]))
@@ -99,15 +99,15 @@ class RestrictedColumns:
         self._state[_W], self._state[_Q] = w, q
         self._residual.reset(r)
 
-    def extrapolate(self, w: Array, r: Array, way: float) -> None:
+    def extrapolate(self, w: Array, r: Array, extrapolation: float) -> None:
         """Go on in the direction in which the solution came from the point (w, r).
 
         Between changes of the support the path is a straight line. Coefficients that would change
         sign stop at zero.
         """
-        self._residual.subtract(Image((r - self._residual.value()) * way, 0.0))
+        self._residual.subtract(Image((r - self._residual.value()) * extrapolation, 0.0))
         at = self._state[_W]
-        goal = at + way * (at - np.pad(w, (0, self.size - len(w))))
+        goal = at + extrapolation * (at - np.pad(w, (0, self.size - len(w))))
         below, above = sign_bounds(at, *self._state[_LOWER:])
         ahead = np.where(at == 0.0, 0.0, np.clip(goal, below, above))
         back = ahead - goal
@@ -116,7 +116,7 @@ class RestrictedColumns:
         self._state[_W] = ahead
 
     def gap(self) -> float:
-        """The duality gap of the restricted problem at the present point."""
+        """The duality gap of the restricted problem at the current point."""
         w, q, *terms = self._state
         t = dual_scale(q, *terms)
         gap = fenchel_gap(t, q, w, *terms)
@@ -126,10 +126,10 @@ class RestrictedColumns:
         return gap
 
     def solve(self, target: float, is_last: bool = False) -> None:
-        """Minimise over all columns that were let in, to a gap of at most ``target``."""
+        """Minimise over the working set, to a gap of at most ``target``."""
         best, limit, idle = math.inf, _CG_STEPS, 0
         for turn in range(_MAX_ROUNDS):
-            which = self._pulled(target) if turn else self._near()
+            which = self._violating(target) if turn else self._near()
             for _ in range(_VISITS if turn else 1):
                 self._residual.sweep(self._squares, self._state, which)
             self.sweeps += 1
@@ -145,13 +145,13 @@ class RestrictedColumns:
             best = min(gap, best)
 
     def _near(self) -> Integers:
-        """The coordinates that are free, pulled or nearly so."""
+        """The coordinates that are free, not optimal, or near their threshold."""
         w, q, linear, _, lower, upper = self._state
         is_free = (w != 0.0) & (lower < w) & (w < upper)
         is_near = (w == 0.0) & (lower < upper) & (np.abs(q) > _NEAR * linear)
         return np.flatnonzero(is_free | is_near | (forces(*self._state) != 0.0))
 
-    def _pulled(self, target: float) -> Integers:
+    def _violating(self, target: float) -> Integers:
         """The coordinates whose gradient, as a share of l_j, is worth half the gap asked for."""
         w, _, linear, *_ = self._state
         size = float(linear @ np.abs(w))
@@ -159,7 +159,7 @@ class RestrictedColumns:
         return np.flatnonzero(np.abs(forces(*self._state)) > slack * linear)
 
     def _step(self, target: float, limit: int, share: float) -> None:
-        """Conjugate gradients on the free coordinates, stopped where a coefficient would rest.
+        """Conjugate gradients on the free coordinates, stopped where one reaches zero or a bound.
 
         They end at about a share of the gap: with r what remains of the gradient, max_j abs(r_j) /
         l_j of sum l_j abs(w_j), and abs(r).abs(w).
@@ -200,7 +200,7 @@ class RestrictedColumns:
         image = residual.image(ahead - w)
         gain = float(descent @ (ahead - w)) - 0.5 * float(curvature @ (ahead - w) ** 2)
         if (ahead != w + x).any() and 0.5 * residual.square(image) >= gain:
-            # No further than to the first that comes to rest.
+            # No further than to the first that reaches zero or a bound.
             edge = np.where(x > 0, above, below) - w
             first = float(np.divide(edge, x, out=np.full(self.size, np.inf), where=x != 0).min())
             ahead = np.clip(w + first * x, below, above)

@@ -36,21 +36,21 @@ Integers = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 _W, _Q, _LINEAR, _CURVATURE, _LOWER, _UPPER, _C = range(7)
-# Steps to the minimum that only rounding asks for, and what it leaves of a correlation.
+# Further steps to the minimum that reduce rounding, and what rounding leaves of a correlation.
 _POLISHES = 20
 _ROUNDING = 1e-18
 _MAX_ROUNDS = 1000
-# A resting coordinate is freed when it is pulled by more than rounding.
+# A coordinate at zero or at a bound is freed when its descent direction exceeds rounding.
 _SLACK = 1e-10
 _FLOOR = 1e-13
 # So few free coordinates are always brought to their exact minimum: it costs next to nothing.
 _FEW, _FEW_LAST = 128, 1000
-# The steps of a projected Newton search; the objective must fall by this share of the promise.
+# The steps of a projected Newton search; the objective must fall by this share of the prediction.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
 
 
-# The cost of a solve in sweeps, and how much faster factorisations run per operation.
+# The cost of a solve in sweeps, and how many times faster factorisations are per operation.
 _SOLVE, _FASTER = 4.0, 13.0
 
 
@@ -63,7 +63,7 @@ def sign_bounds(w: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 def forces(
     w: Array, q: Array, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> Array:
-    """What pulls each coordinate away from where it rests, as the kernel ``force`` says it."""
+    """The descent of each coordinate, zero where it is optimal; as in the kernel ``force``."""
     up = q - curvature * w - np.where(w >= 0, linear, -linear)
     down = q - curvature * w - np.where(w > 0, linear, -linear)
     fall = np.where((down < 0) & (w > lower), down, 0.0)
@@ -124,7 +124,7 @@ class FreeBlock:
 
 
 class RestrictedGram:
-    """Columns that were let in, their Gram matrix and the coefficients.
+    """The columns of the working set, their Gram matrix and the coefficients.
 
     Attributes
     ----------
@@ -154,10 +154,10 @@ class RestrictedGram:
         self._G, self._state, self._order = G, state, order
 
     def extend(self, columns: Integers, block: Array, w: Array, q: Array) -> None:
-        """Let further columns in.
+        """Let columns enter the working set.
 
-        ``block`` has shape (new, size + new): their products with the present columns, in the
-        present order, and among themselves; q is their correlation with the present residual.
+        ``block`` has shape (new, size + new): their products with the columns that are
+        there, in their order, and among themselves; q are their correlations with the residual.
         """
         m, stop = self.size, self.size + len(columns)
         self._grow(stop)
@@ -193,14 +193,14 @@ class RestrictedGram:
         self._state[_LINEAR : _UPPER + 1, : self.size] = terms.at(self.columns)
 
     def gap(self) -> float:
-        """The duality gap of the restricted problem at the present point."""
+        """The duality gap of the restricted problem at the current point."""
         w, q, *terms, c = self._state[:, : self.size]
         t = dual_scale(q, *terms)
         square = max(2 * self.scale - float((c + q) @ w), 0.0)
         return 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q, w, *terms)
 
     def solve(self, target: float, is_last: bool = False) -> None:
-        """Minimise over all columns that were let in, to a gap of at most ``target``.
+        """Minimise over the working set, to a gap of at most ``target``.
 
         The last answer, which nothing comes after, is brought to its exact minimum also where that
         costs a little more than the gap asks for: its coefficients have all their digits then.
@@ -214,7 +214,7 @@ class RestrictedGram:
             start = state[_W, : self.active].copy()
             descend(G, state, self.active, sweeps, 0.0)
             self.sweeps += sweeps
-            self._settle(start)
+            self._update_rest(start)
             before, gap = gap, self.gap()
             if self.active > few:
                 if gap <= target:
@@ -225,31 +225,31 @@ class RestrictedGram:
                     sweeps = more
                     continue
             self._step_to_minimum()
-            if not self._is_pulled(floor):
+            if not self._violates(floor):
                 return
             sweeps = 1
 
     def _sweeps_left(self, before: float, gap: float, target: float, sweeps: int) -> int:
-        """How many further sweeps would reach the target at the present rate."""
+        """How many further sweeps would reach the target at the current rate."""
         if not math.isfinite(before):
             return 2
         if gap >= 0.9 * before:
             return 1 << 30
         return math.ceil(math.log(gap / target) / math.log(before / gap) * sweeps)
 
-    def _settle(self, start: Array) -> None:
-        """After moves of the free coordinates: q of the others, and who rests now."""
+    def _update_rest(self, start: Array) -> None:
+        """After moves of the free coordinates: q of the others, and which are fixed now."""
         a, m, state = self.active, self.size, self._state
         state[_Q, a:m] -= self._G[a:m, :a] @ (state[_W, :a] - start)
         self.active = deactivate(self._G, state, self._order, m, a)
 
-    def _is_pulled(self, floor: float) -> bool:
-        """Whether some resting coordinate would move."""
+    def _violates(self, floor: float) -> bool:
+        """Whether some fixed coordinate violates its optimality condition."""
         w, q, linear, *rest, _ = self._state[:, self.active : self.size]
         return bool((np.abs(forces(w, q, linear, *rest)) > _SLACK * linear + floor).any())
 
     def _step_to_minimum(self) -> None:
-        """Go to the minimum over the free coordinates, of which some may come to rest on the way.
+        """Go to the minimum over the free coordinates, of which some may reach zero or a bound.
 
         Each round but the last leaves fewer of them free.
         """
@@ -270,12 +270,12 @@ class RestrictedGram:
             start, ahead = w.copy(), w + step
             if ((ahead < below) | (ahead > above)).any():
                 self._search(step, descent, below, above)
-                self._settle(start)
+                self._update_rest(start)
                 last = math.inf
                 continue
             w[:] = ahead
             q -= self._G[:a, :a] @ step
-            self._settle(start)
+            self._update_rest(start)
             # What rounding left of the gradient is worth another step as long as that helps.
             left = float(np.abs(q - linear * np.sign(w) - curvature * w).max())
             if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
@@ -285,7 +285,8 @@ class RestrictedGram:
             last = left
 
     def _drop_dependent(self) -> None:
-        """Of dependent columns one can go: move along the dependence until a coefficient rests.
+        """Of dependent columns one can go: move along the dependence until a coefficient is
+        zero or at a bound.
 
         The fit does not change on the way, and the penalty is linear there. Where it is flat, the
         last column of the design that takes part moves towards zero.
@@ -311,12 +312,13 @@ class RestrictedGram:
         w += t * z
         w[moving[reach <= t]] = edge[reach <= t]
         q -= self._G[:a, :a] @ (w - start)
-        self._settle(start)
+        self._update_rest(start)
 
     def _search(self, step: Array, descent: Array, below: Array, above: Array) -> None:
-        """Move along the step as far as it lowers the objective; some coefficient comes to rest.
+        """Move along the step as far as it lowers the objective; some coefficient is fixed.
 
-        All that are in the way stop where they rest, if that pays; else the first of them does.
+        All that would change sign or pass a bound stop there, if that lowers the objective enough;
+        else only the first of them does.
         """
         a = self.active
         w, q, curvature = self._state[_W, :a], self._state[_Q, :a], self._state[_CURVATURE, :a]

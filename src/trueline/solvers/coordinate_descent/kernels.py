@@ -8,7 +8,7 @@ The state is w and q = c - G w. One coordinate step is exact:
 
 (J. Friedman, T. Hastie, R. Tibshirani, "Regularization paths for generalized linear models via
 coordinate descent", J. Stat. Softw. 33 (2010) 1, section 2.2: covariance updates). Coordinates
-0..active-1 are free to move; the others rest at zero or at a bound. Keeping the free ones first
+0..active-1 are free to move; the others stay at zero or at a bound. Keeping the free ones first
 makes a sweep read one compact corner of G.
 """
 
@@ -104,7 +104,7 @@ def descend(
 
 @kernel
 def force(w: float, q: float, linear: float, curvature: float, lower: float, upper: float) -> float:
-    """What pulls a coordinate away from where it rests; zero if nothing does.
+    """The descent of a coordinate that is at zero or at a bound; zero if it is optimal there.
 
     It is the derivative of the descent, taken in the direction in which the coordinate may move.
     """
@@ -127,7 +127,7 @@ def activate(
     slack: float,
     floor: float,
 ) -> int:
-    """Free the resting coordinates that are pulled by more than ``slack l_j + floor``.
+    """Free the fixed coordinates whose force is larger than ``slack l_j + floor``.
 
     Returns how many are free.
     """
@@ -141,7 +141,7 @@ def activate(
 
 @kernel
 def deactivate(G: Array, state: Array, order: NDArray[np.intp], size: int, active: int) -> int:
-    """Let free coordinates that stand at zero or at a bound rest; returns how many are free."""
+    """Fix free coordinates that are at zero or at a bound; returns how many are free."""
     j = 0
     while j < active:
         w = state[0, j]
@@ -209,7 +209,7 @@ def find_missed(
     slack: float,
     missed: NDArray[np.intp],
 ) -> int:
-    """Write down the columns outside of the restricted problem that are pulled; how many."""
+    """Write down the columns outside the working set that violate optimality; how many."""
     count = 0
     for j in range(len(q)):
         end = upper[j] if q[j] > 0.0 else -lower[j]
@@ -233,21 +233,21 @@ def largest(q: Array) -> float:
 def find_near(
     q: Array,
     before: Array,
-    way: float,
+    extrapolation: float,
     threshold: float,
     entry: NDArray[np.intp],
     found: NDArray[np.intp],
 ) -> int:
     """Write down the columns outside that will reach a threshold; how many.
 
-    From ``before`` to q their correlations went a way of one, and they go on by ``way``; zero means
-    that a correlation was small and is not known.
+    Their correlations are extrapolated by ``extrapolation`` times their change from ``before`` to
+    q; zero means that a correlation was small and is not known.
     """
     count = 0
     for j in range(len(q)):
         if q[j] == 0.0:
             continue
-        ahead = (q[j] - before[j]) * way if before[j] != 0.0 else 0.0
+        ahead = (q[j] - before[j]) * extrapolation if before[j] != 0.0 else 0.0
         if abs(q[j] + ahead) >= threshold and entry[j] < 0:
             found[count] = j
             count += 1

@@ -1,8 +1,8 @@
 r"""The lasso and its relatives as solvers: at one penalty, and for all members of a set.
 
 From far away most columns look as if they were needed. The penalty is therefore approached from
-above, l_j tau with tau falling geometrically to one, starting where all coefficients rest; the
-points on the way need little accuracy and tell which columns matter.
+above, l_j tau with tau falling geometrically to one, starting where all coefficients are zero; the
+points on the way need little accuracy and show which columns matter.
 
 A set of problems is solved along warm-started paths of strengths. Members on the same rows whose
 penalties are multiples of each other are one path. From moments, the rows are read once for all
@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 # How the penalty is approached: the factor between two points, and the accuracy asked of them.
 # With 0.9 there are twice as many points and as many columns are missed; below 0.7 more are.
 _FACTOR = 0.8
-_ON_THE_WAY = 1e-3
+_INTERMEDIATE_TOL = 1e-3
 # Of many strengths on the same rows each takes this share of the work of one alone.
 _OF_A_PATH = 0.1
 _MOST_COLUMNS = 5000
@@ -69,7 +69,7 @@ class _Descent(Iteration):
         self._source = source
         taus = [1.0] if start is not None else _approach(source, terms)
         steps = [terms.scaled(tau, 1.0) for tau in taus]
-        tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
+        tolerances = [max(tol, _INTERMEDIATE_TOL)] * (len(taus) - 1) + [tol]
         self._path = WorkingSetPath(source, steps, taus, tolerances, start, is_one_answer=True)
 
     @property
@@ -88,7 +88,7 @@ class _Descent(Iteration):
             self._path.advance()
 
     def progress(self) -> Progress:
-        path, point = self._path, self._path.present
+        path, point = self._path, self._path.current
         w = point.coef(self._source.n_features)
         self.coef = w[:, None]
         self.intercept = self._source.y_mean - self._source.x_mean @ w
@@ -97,8 +97,8 @@ class _Descent(Iteration):
 
 
 def _approach(source: Source, terms: Terms) -> list[float]:
-    """The factors tau, from where all coefficients rest down to one."""
-    if source.gathers_all or not terms.linear.any():
+    """The factors tau, from where all coefficients are zero down to one."""
+    if source.takes_all_columns or not terms.linear.any():
         return [1.0]
     if np.clip(0.0, terms.lower, terms.upper).any():
         return [1.0]
@@ -231,7 +231,7 @@ class GramDescent(_CoordinateSolver):
     def cost(self, facts: Facts) -> Cost:
         d, k = facts.d, facts.k
         work = 5.0 * d * d * k
-        # All columns are let in at once, and each change of the free ones touches a row of d.
+        # The working set is all columns, and each change of the free ones touches a row of d.
         seconds = 5 * CALL + gram_seconds(facts) + 5e-9 * work
         return Cost(facts.n * d * (d + 2.0 * k) + work, 1.0, 8.0 * 3 * d * d, seconds)
 
@@ -241,7 +241,7 @@ class GramDescent(_CoordinateSolver):
         return self._solve(problem, moments, options, monitor)
 
 
-# Gaps of this share of the target's square are rounding.
+# Gaps of this share of the target's squared norm are rounding.
 _ROUNDING, _UNDERFLOW = 1e-13, 1e-280
 _FREE = ((-np.inf, np.inf), (-np.inf, np.inf))
 

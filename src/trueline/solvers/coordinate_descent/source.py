@@ -40,16 +40,16 @@ class At(NamedTuple):
 
 
 class Source(ABC):
-    """The data of a problem, weighted and centred, for one walk: it keeps what was let in.
+    """The data of a problem, weighted and centred, for one path; it holds the working set.
 
     Attributes
     ----------
     n_features, n_targets : int
     scale : float
         Half the squared length of the targets.
-    gathers_all : bool
-        Whether all columns may as well be let in at once.
-    most_gram : int
+    takes_all_columns : bool
+        Whether all columns may as well enter the working set at once.
+    max_gram_columns : int
         Beyond so many columns their Gram matrix costs more than it saves.
     x_mean, y_mean : arrays of shape (d,) and (k,)
         For the intercepts, y_mean - W x_mean.
@@ -58,18 +58,18 @@ class Source(ABC):
     n_features: int
     n_targets: int
     scale: float
-    gathers_all: bool
-    most_gram: int
+    takes_all_columns: bool
+    max_gram_columns: int
     x_mean: Array
     y_mean: Array
 
     @abstractmethod
     def gather(self, new: Integers) -> Array:
-        """Let columns in; their inner products with all that are in, in the order of entry."""
+        """Enter columns; their inner products with the working set, in the order of entry."""
 
     @abstractmethod
     def at(self, W: Array, threshold: float = 0.0) -> At:
-        """Correlations and residuals at points given on the columns that are in, by entry.
+        """Correlations and residuals at points given on the working set, by entry.
 
         Correlations that are certain to be below the threshold may be given as zero.
         """
@@ -86,7 +86,7 @@ class Source(ABC):
 class RowsSource(Source):
     """From the rows: each batch of points costs one reading of the data."""
 
-    gathers_all = False
+    takes_all_columns = False
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), np.zeros(self.n_targets)
         self._columns = columns_of(design, weights, self.x_mean)
-        self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
+        self.max_gram_columns = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
         self.scale = 0.5 * float(np.vdot(self._Y, self._Y))
@@ -118,12 +118,12 @@ class RowsSource(Source):
         return block
 
     def take_in(self, new: Integers) -> Array:
-        """Let columns in; only their squares."""
+        """Enter columns; only their squares."""
         return self._columns.take_in(new)
 
     @property
     def gathered(self) -> Columns:
-        """The columns that are in."""
+        """The columns of the working set."""
         return self._columns
 
     def at(self, W: Array, threshold: float = 0.0) -> At:
@@ -154,8 +154,8 @@ class RowsSource(Source):
 class MomentsSource(Source):
     """From centred moments: the rows are not read again."""
 
-    gathers_all = True
-    most_gram = np.iinfo(np.int64).max
+    takes_all_columns = True
+    max_gram_columns = np.iinfo(np.int64).max
 
     def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
