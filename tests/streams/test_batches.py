@@ -43,7 +43,6 @@ from trueline import (
 from trueline.design import as_design
 from trueline.errors import TableError
 from trueline.moments import Moments, SharedMoments
-from trueline.streams import sources
 
 N = 3000
 FEATURES = ["a", "b", "c", "d"]
@@ -191,25 +190,6 @@ def test_sparse_text_is_read_in_sparse_batches(tmp_path, model, zero_based):
     assert batched.verify(rows)
     some = trueline.open(tmp_path / "rows.svm", columns=["x3", "x5"])
     np.testing.assert_allclose(some.toarray(), S.toarray()[:, [3, 5]])
-
-
-def test_sparse_text_is_parsed_once_to_open_it(tmp_path, monkeypatch):
-    S = sp.random_array((N, 20), density=0.2, rng=0, format="csr")
-    dump_svmlight_file(S, np.arange(N), str(tmp_path / "rows.svm"))
-    parse, calls = sources.load_svmlight_file, []
-    monkeypatch.setattr(
-        sources, "load_svmlight_file", lambda *a, **k: calls.append(0) or parse(*a, **k)
-    )
-    rows = trueline.open(tmp_path / "rows.svm", memory="2MB")
-    assert len(calls) == len(rows.starts) - 1
-    np.testing.assert_array_equal(rows.target, np.arange(N))
-    np.testing.assert_allclose(rows.toarray(), S.toarray())
-
-
-def test_a_damaged_line_of_sparse_text_is_told(tmp_path):
-    (tmp_path / "rows.svm").write_text("1 1:2 3:4\n1 1:two\n")
-    with pytest.raises(TableError, match=r"rows\.svm cannot be read near byte 0: .*two"):
-        trueline.open(tmp_path / "rows.svm")
 
 
 @pytest.mark.parametrize("target", ["y", "kind"])

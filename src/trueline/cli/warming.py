@@ -27,6 +27,7 @@ def run_warm(into: Path | None) -> None:
         # Numba reads these when it is imported.
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = level
     from trueline.numerics.jit import compiler
+    from trueline.streams.svmlight_rows import parsed
 
     folder = compiler.cache_folder() if into is None else compiler.write_into(into)
     if folder is None:
@@ -43,6 +44,7 @@ def run_warm(into: Path | None) -> None:
 
     compiler.mode, compiler.after_compiling = "always", tell
     os.environ["TRUELINE_QUIET"] = "1"  # these lines say the same
+    parsed(b"1 1:2\n")
     for model, X, y, weights in (*small_fits(), *fits_by_every_solver(), *larger_fits()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

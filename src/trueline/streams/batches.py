@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple
@@ -23,16 +22,8 @@ from trueline.design.sparse import SparseDesign
 from trueline.design.stacked import StackedDesign
 from trueline.errors import TableError
 from trueline.streams.journal import Journal
-from trueline.streams.sources import (
-    SVMLIGHT,
-    Arrays,
-    Columns,
-    Factory,
-    Files,
-    Query,
-    Source,
-    Svmlight,
-)
+from trueline.streams.sources import Arrays, Columns, Factory, Files, Query, Source
+from trueline.streams.svmlight import ENDINGS, Svmlight
 from trueline.wording import Readable, counted
 
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -272,7 +263,7 @@ class Batches(StackedDesign, Readable):
     def _blocks(self, first: int) -> Iterator[Any]:
         """The batches without so many at the start."""
         if isinstance(self._source, Svmlight):
-            for rows in islice(self._source.blocks(self.columns), first, None):
+            for rows in self._source.blocks(self.columns, first):
                 if not (self._is_checked or np.isfinite(rows.data).all()):
                     self._require_finite(np.isfinite(rows.toarray()).all(axis=0))
                 yield rows
@@ -420,7 +411,7 @@ def open_rows(
     """
     found, its_target, its_weight = _source_of(source, target, weight, _bytes(memory) / _COPIES)
     for name in (*(columns or ()), its_target, its_weight):
-        if name is not None and name not in found.columns:
+        if name is not None and not found.has(name):
             raise TableError(
                 f"{found.name} has no column {name!r}. It has: {', '.join(found.columns[:20])}."
             )
@@ -452,8 +443,8 @@ def _source_of(
 ) -> tuple[Source, str | None, str | None]:
     """Whatever was given as a source, and the names of target and weights in it."""
     if isinstance(source, str | Path):
-        if Path(source).suffix.lower() in SVMLIGHT and Path(source).is_file():
-            return Svmlight(source, memory), "target", weight
+        if Path(source).suffix.lower() in ENDINGS and Path(source).is_file():
+            return Svmlight(source, memory, kept=memory * _COPIES / 2), "target", weight
         return Files(source), target, weight
     if hasattr(source, "fetch_arrow_reader"):
         return Query(source), target, weight

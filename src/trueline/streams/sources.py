@@ -1,4 +1,4 @@
-"""Where batches come from: Parquet, Arrow, CSV and SVMlight files, queries, arrays, functions.
+"""Where batches come from: Parquet, Arrow and CSV files, queries, arrays, functions.
 
 A source gives the columns that are asked for, in batches that are cut alike in every pass.
 """
@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from trueline.errors import TableError, require
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS |= {".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
-SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 _ADVICE = (
     "Write the file again, take it away, or leave out what is damaged: "
@@ -59,6 +57,10 @@ class Source(ABC):
             if done >= start:
                 yield batch
             done += len(batch[0])
+
+    def has(self, name: str) -> bool:
+        """Whether a column can be read."""
+        return name in self.columns
 
     def as_it_is(self) -> Source:
         """The same with words and missing values, in columns of Arrow where it has these."""
@@ -362,59 +364,3 @@ def _named(batch: Any) -> dict[str, Callable[[], NDArray[Any]]]:
 
 def _array_of(batch: Any, place: Any) -> NDArray[Any]:
     return np.asarray(batch[place])
-
-
-class Svmlight(Source):
-    """A file in the format of SVMlight and LIBSVM, ``label column:value ...`` line by line.
-
-    Batches are sparse, and cut by bytes. Columns count from 1, or from 0 if column 0 occurs.
-    """
-
-    is_sparse = True
-    _BYTES_EACH = 16  # of an entry: its value, its column, and the text that it is read from
-
-    def __init__(self, path: str | Path, memory: float) -> None:
-        self.name, self._path = str(path), str(path)
-        size = Path(path).stat().st_size
-        self._step = int(max(memory / self._BYTES_EACH, 1 << 16))
-        self._offsets = range(0, size, self._step)
-        self._from_zero, self._width = True, 2**31 - 1  # more than there are
-        first, last = self._width, -1
-        #: Of the first look, for the first pass over the targets: text takes longest to read.
-        self._targets: list[NDArray[Any]] = []
-        for X, y in self._parts():
-            self._targets.append(y)
-            first = min(first, X.indices.min(initial=first))
-            last = max(last, X.indices.max(initial=-1))
-        self._width, self._from_zero = int(last) + 1, first == 0
-        count = self._width - (not self._from_zero)
-        self.columns = (*(f"x{j}" for j in range(count)), "target")
-
-    def _parts(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        for offset in self._offsets:
-            try:
-                X, y = load_svmlight_file(
-                    self._path,
-                    n_features=self._width,
-                    zero_based=True,
-                    offset=offset,
-                    length=self._step,
-                )
-            except (ValueError, IndexError) as error:
-                raise TableError(
-                    f"{self.name} cannot be read near byte {offset:,}: {error}"
-                ) from error
-            if X.shape[0]:
-                yield X, y
-
-    def read(self, names: Sequence[str], rows: int) -> Iterator[Columns]:
-        known, self._targets = self._targets, []
-        for y in known or (y for _, y in self._parts()):
-            yield [y]
-
-    def blocks(self, names: Sequence[str]) -> Iterator[Any]:
-        """The named columns as compressed rows, in the batches of :meth:`read`."""
-        places = [int(name[1:]) + (not self._from_zero) for name in names]
-        is_all = len(places) == len(self.columns) - 1
-        for X, _ in self._parts():
-            yield (X[:, int(not self._from_zero) :] if is_all else X[:, places]).tocsr()
