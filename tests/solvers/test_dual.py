@@ -21,10 +21,10 @@ from trueline.losses import (
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.base import Monitor, Options
-from trueline.solvers.dual_coordinate_ascent.box import face_of, kinds, minimise_on
-from trueline.solvers.dual_coordinate_ascent.kernels import own_gap, visiting_order
-from trueline.solvers.dual_coordinate_ascent.rows import Rows
-from trueline.solvers.dual_coordinate_ascent.solver import DualCoordinateAscent
+from trueline.solvers.dual_coordinate_descent.box import face_of, kinds, minimise_on
+from trueline.solvers.dual_coordinate_descent.kernels import own_gap, visiting_order
+from trueline.solvers.dual_coordinate_descent.rows import Rows
+from trueline.solvers.dual_coordinate_descent.solver import DualCoordinateDescent
 
 
 def dual_value(X, constant, terms, beta):
@@ -83,7 +83,7 @@ def test_tight_gaps_take_few_sweeps(loss, is_sparse):
     weights = draw.uniform(0.5, 2.0, 300)
     design = AugmentedDesign(as_design(X if is_sparse else X.toarray()), 1.0)
     problem = Problem(design, y[:, None], loss, L2(1.0), False, weights)
-    found = DualCoordinateAscent().solve(problem, Options(tol=1e-11), Monitor())
+    found = DualCoordinateDescent().solve(problem, Options(tol=1e-11), Monitor())
     assert found.proof.gap <= 1e-10 * problem.objective(0 * found.coef, np.zeros(1))
     assert found.n_iter < 60
 
@@ -124,7 +124,7 @@ def test_a_constant_in_all_rows_does_not_hold_up_the_sweeps(loss):
     y = X @ draw.normal(size=4000) + 0.3 * draw.normal(size=6000)
     y = np.sign(y) if "margins" in loss.capabilities else y
     problem = Problem(AugmentedDesign(as_design(X), 1.0), y[:, None], loss, L2(1.0), False)
-    found = DualCoordinateAscent().solve(problem, Options(tol=1e-6), Monitor())
+    found = DualCoordinateDescent().solve(problem, Options(tol=1e-6), Monitor())
     assert found.proof.gap <= 1e-6 * problem.objective(0 * found.coef, np.zeros(1))
     assert found.n_iter <= 40  # neighbours that always meet in the same order take 80
 

@@ -14,8 +14,8 @@ from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
 from trueline.solvers.base import Monitor, Options
-from trueline.solvers.dual_coordinate_ascent.logistic import best_logit
-from trueline.solvers.dual_coordinate_ascent.solver import LogisticDualAscent
+from trueline.solvers.dual_coordinate_descent.logistic import best_logit
+from trueline.solvers.dual_coordinate_descent.solver import EntropyDualDescent
 from trueline.solvers.newton.cg.solver import NewtonCG
 
 
@@ -42,7 +42,7 @@ def problem_of(X, y, strength=1.0, fit_intercept=True, weights=None):
 
 
 def solved(problem, tol, **options):
-    return LogisticDualAscent().solve(problem, Options(tol=tol, **options), Monitor())
+    return EntropyDualDescent().solve(problem, Options(tol=tol, **options), Monitor())
 
 
 @pytest.mark.grid(2)

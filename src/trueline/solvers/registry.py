@@ -10,11 +10,11 @@ from trueline.solvers.block_coordinate_descent.solver import BlockDescent
 from trueline.solvers.chebyshev.smoothed import SmoothedMaximum
 from trueline.solvers.chebyshev.solver import Exchange, MaximumProgram
 from trueline.solvers.coordinate_descent.solver import CoordinateDescent, GramDescent
-from trueline.solvers.dual_coordinate_ascent.solver import (
-    BalancedDualAscent,
-    ClassDualAscent,
-    DualCoordinateAscent,
-    LogisticDualAscent,
+from trueline.solvers.dual_coordinate_descent.solver import (
+    BalancedDualDescent,
+    DualClassDescent,
+    DualCoordinateDescent,
+    EntropyDualDescent,
 )
 from trueline.solvers.first_order.proximal_gradient import GradientDescent, ProximalGradient
 from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
@@ -50,10 +50,10 @@ SOLVERS: dict[str, Solver] = {
         HiGHS(),
         NonCrossing(),
         Smoothed(),
-        DualCoordinateAscent(),
-        BalancedDualAscent(),
-        LogisticDualAscent(),
-        ClassDualAscent(),
+        DualCoordinateDescent(),
+        BalancedDualDescent(),
+        EntropyDualDescent(),
+        DualClassDescent(),
         ClassInteriorPoint(),
         Exchange(),
         MaximumProgram(),

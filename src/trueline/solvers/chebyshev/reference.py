@@ -45,7 +45,7 @@ from trueline.moments import Moments
 from trueline.numerics.jit import kernel
 from trueline.numerics.precision import two_product
 from trueline.problem import Problem
-from trueline.solvers.dual_coordinate_ascent.kernels import random_below
+from trueline.solvers.dual_coordinate_descent.kernels import random_below
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

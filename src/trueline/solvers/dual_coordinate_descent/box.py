@@ -1,10 +1,10 @@
-"""Coordinate ascent on the dual of losses whose conjugate is quadratic on an interval.
+"""Coordinate descent on the dual of losses whose conjugate is quadratic on an interval.
 
-The formulas are in :mod:`trueline.solvers.dual_coordinate_ascent.solver`, those of a step in
-:mod:`trueline.solvers.dual_coordinate_ascent.kernels`.
+The formulas are in :mod:`trueline.solvers.dual_coordinate_descent.solver`, those of a step in
+:mod:`trueline.solvers.dual_coordinate_descent.kernels`.
 
 Where the dual variables have settled, conjugate gradients go on, on their face of the box.
-Coordinate ascent soon tells which variables end at a bound or at the kink, and then improves the
+Coordinate descent soon tells which variables end at a bound or at the kink, and then improves the
 others by a fixed factor each sweep. On their face the function is quadratic,
 
     f(beta + delta) = f(beta) + g.delta + 1/2 || sum_i delta_i x_i ||^2 + sum_i h_i/2 delta_i^2,
@@ -30,8 +30,8 @@ from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
 from trueline.solvers.conjugate_gradients import conjugate_gradients
-from trueline.solvers.dual_coordinate_ascent.kernels import add_row, both_values
-from trueline.solvers.dual_coordinate_ascent.rows import DualIteration, Rows, balanced
+from trueline.solvers.dual_coordinate_descent.kernels import add_row, both_values
+from trueline.solvers.dual_coordinate_descent.rows import DualIteration, Rows, balanced
 
 Array = NDArray[np.float64]
 

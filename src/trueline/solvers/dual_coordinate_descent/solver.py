@@ -1,11 +1,11 @@
-r"""Coordinate ascent on the dual: rows are visited one by one, and each costs its non-zeros.
+r"""Coordinate descent on the dual: rows are visited one by one, and each costs its non-zeros.
 
 The dual is written with the opposite sign, as a function to be minimised.
 
 With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i with
 beta_i = -s_i u_i / a for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2
-on [lo, hi] (:mod:`trueline.solvers.dual_coordinate_ascent.box`; the entropies of logistic
-regression are in :mod:`trueline.solvers.dual_coordinate_ascent.logistic`) the dual is
+on [lo, hi] (:mod:`trueline.solvers.dual_coordinate_descent.box`; the entropies of logistic
+regression are in :mod:`trueline.solvers.dual_coordinate_descent.logistic`) the dual is
 
     minimise  1/2 || sum_i beta_i x_i ||^2
               + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
@@ -46,13 +46,13 @@ from trueline.solvers.base import (
     Solver,
     run,
 )
-from trueline.solvers.dual_coordinate_ascent.box import (
+from trueline.solvers.dual_coordinate_descent.box import (
     SMALL,
     BoxIteration,
     trial_sweeps,
 )
-from trueline.solvers.dual_coordinate_ascent.logistic import LogisticIteration
-from trueline.solvers.dual_coordinate_ascent.rows import (
+from trueline.solvers.dual_coordinate_descent.logistic import LogisticIteration
+from trueline.solvers.dual_coordinate_descent.rows import (
     DualIteration,
     Rows,
     random_start,
@@ -68,7 +68,7 @@ _MANY_COLUMNS = 4000
 _TRIALS = 3
 
 
-class DualCoordinateAscent(Solver):
+class DualCoordinateDescent(Solver):
     """One dual variable at a time, in random order, with shrinking."""
 
     name = "dual_coordinate_descent"
@@ -165,7 +165,7 @@ class DualCoordinateAscent(Solver):
         return iteration, status, n_iter
 
 
-class BalancedDualAscent(DualCoordinateAscent):
+class BalancedDualDescent(DualCoordinateDescent):
     """The same with an intercept, for losses of margins: the multipliers of both classes balance.
 
     With targets of all sizes the multipliers would take their time.
@@ -181,7 +181,7 @@ class BalancedDualAscent(DualCoordinateAscent):
         return self._refuses_penalty(facts)
 
 
-class LogisticDualAscent(DualCoordinateAscent):
+class EntropyDualDescent(DualCoordinateDescent):
     """The same where the conjugate of the loss is an entropy: logistic regression.
 
     With or without an intercept. Sweeps that have become slow hand over to the next solver of the
@@ -207,7 +207,7 @@ _SWEEPS, _NARROW_SWEEPS = 300.0, 3000.0
 _CHECK_EVERY = 5
 
 
-class ClassDualAscent(Solver):
+class DualClassDescent(Solver):
     """The multipliers of one row at a time, in random order, with shrinking."""
 
     name = "dual_class_descent"

@@ -19,9 +19,9 @@ half of what it is in both directions together,
 
     (q_i - p_i) (log(q_i / (1 - q_i)) + y_i z_i) / 2,
 
-and what the sweep sees of it tells how fast the gap falls. An intercept asks for
-sum_i y_i c_i q_i = 0: as in :mod:`trueline.solvers.dual_coordinate_ascent.solver` a constant column
-stands for its distance from a centre, which follows after every sweep.
+and its sum over a sweep is an estimate of the gap. An intercept asks for sum_i y_i c_i q_i = 0: as in
+:mod:`trueline.solvers.dual_coordinate_descent.solver` a constant column stands for its distance
+from a centre, which follows after every sweep.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
-from trueline.solvers.dual_coordinate_ascent.kernels import add_row, visiting_order
-from trueline.solvers.dual_coordinate_ascent.rows import DualIteration, balanced
+from trueline.solvers.dual_coordinate_descent.kernels import add_row, visiting_order
+from trueline.solvers.dual_coordinate_descent.rows import DualIteration, balanced
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """The rows of a design as the kernels of this package take them, and products with some of them.
 
-:class:`DualIteration` is what coordinate ascent on the dual shares, whatever the conjugate: rows,
+:class:`DualIteration` is what coordinate descent on the dual shares, whatever the conjugate: rows,
 centre, stopping.
 """
 
@@ -20,7 +20,7 @@ from trueline.numerics.blas import run_strands
 from trueline.numerics.gram import fold
 from trueline.problem import Problem
 from trueline.solvers.base import Iteration, Options
-from trueline.solvers.dual_coordinate_ascent import kernels
+from trueline.solvers.dual_coordinate_descent import kernels
 from trueline.solvers.iterative import target_gap
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class Rows:
             self._sweep = kernels.sweep_dense
 
     def sweep(self, *state: Any) -> tuple[int, float, float]:
-        """One sweep of coordinate ascent."""
+        """One sweep of coordinate descent."""
         return self._sweep(*self._parts, self.constant, *state)
 
     @property
@@ -82,7 +82,7 @@ class Rows:
         return data, indices, starts
 
     def class_sweep(self, *state: Any) -> tuple[int, float]:
-        """One sweep of coordinate ascent on the multipliers of several classes."""
+        """One sweep of coordinate descent on the multipliers of several classes."""
         return kernels.class_sweep(self.compressed, self.constant, *state)
 
     def is_short(self, count: int) -> bool:
