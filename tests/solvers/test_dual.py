@@ -21,7 +21,7 @@ from trueline.losses import (
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.base import Monitor, Options
-from trueline.solvers.dual_coordinate_descent.box import face_of, kinds, minimise_on
+from trueline.solvers.dual_coordinate_descent.box import face_of, minimise_on, status_of
 from trueline.solvers.dual_coordinate_descent.kernels import own_gap, visiting_order
 from trueline.solvers.dual_coordinate_descent.rows import Rows
 from trueline.solvers.dual_coordinate_descent.solver import DualCoordinateDescent
@@ -58,16 +58,16 @@ def test_a_step_on_the_face_stays_on_it_and_never_rises(seed, is_sparse, constan
     design = AugmentedDesign(as_design(sp.csr_array(X) if is_sparse else X), constant)
     rows = Rows(design)
     w = rows.weighted_sum(np.arange(n), beta)
-    kind = kinds(beta, terms)
+    status = status_of(beta, terms)
     before, old = dual_value(X, constant, terms, beta), beta.copy()
     scores = rows.scores(np.arange(n), w)
-    minimise_on(rows, face_of(kind, terms), terms, beta, w, scores, 1e-4)
+    minimise_on(rows, face_of(status, terms), terms, beta, w, scores, 1e-4)
     assert dual_value(X, constant, terms, beta) <= before + 1e-12 * (1 + abs(before))
     assert np.allclose(w, np.append(X.T @ beta, constant * beta.sum()), atol=1e-10)
     assert (beta >= -1.0).all()
     assert (beta <= 2.0).all()
-    held = np.abs(kind) != 1
-    assert np.array_equal(beta[held], old[held])
+    fixed = np.abs(status) != 1
+    assert np.array_equal(beta[fixed], old[fixed])
     if e > 0:  # no variable passes the kink
         assert (beta * old >= 0).all()
 

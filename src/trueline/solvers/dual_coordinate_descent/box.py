@@ -3,14 +3,14 @@
 The formulas are in :mod:`trueline.solvers.dual_coordinate_descent.solver`, those of a step in
 :mod:`trueline.solvers.dual_coordinate_descent.kernels`.
 
-Where the dual variables have settled, conjugate gradients go on, on their face of the box.
-Coordinate descent soon tells which variables end at a bound or at the kink, and then improves the
+Once the active set is identified, conjugate gradients go on, on the face of the box that it spans.
+Coordinate descent soon finds which variables end at a bound or at the kink, and then improves the
 others by a fixed factor each sweep. On their face the function is quadratic,
 
     f(beta + delta) = f(beta) + g.delta + 1/2 || sum_i delta_i x_i ||^2 + sum_i h_i/2 delta_i^2,
 
-and conjugate gradients (preconditioned by the diagonal) take the root of the sweeps that are left.
-Where a step leaves the face it is clipped to it, and what remains is followed to the minimum along
+and conjugate gradients (preconditioned by the diagonal) need about the square root of the sweeps
+that are left. A step that leaves the face is projected on it, and followed to the minimum along
 it: the function never rises. (J. J. More and G. Toraldo, "On the solution of large quadratic
 programming problems with bound constraints", SIAM J. Optim. 1 (1991) 93-113, alternate between
 gradient projection and conjugate gradients in this way; sweeps are our projection.)
@@ -35,59 +35,62 @@ from trueline.solvers.dual_coordinate_descent.rows import DualIteration, Rows, b
 
 Array = NDArray[np.float64]
 
-# The face is clear when so few of the free variables change their kind in a sweep; conjugate
-# gradients on few rows are asked for more steps, which pay once hardly anything changes.
-_CLEAR, _CLEAR_OF_FEW = 0.2, 0.005
+# The active set counts as identified when no more than this share of the free variables changes its
+# status in a sweep; on few rows, where conjugate gradients make more steps, hardly any may.
+_IDENTIFIED, _IDENTIFIED_OF_FEW = 0.2, 0.005
 # Where more sweeps than this are left, conjugate gradients are faster.
 _SLOW = 20
-# In designs of so few entries they are used as soon as they can be, and a few steps more are made.
-SMALL, _MORE = 50_000, 20
-# All rows are visited in the first sweeps, and in one of so many later on: twice as many each time
-# that the rows which are left out hardly changed.
-_FIRST, _ROUND, _LONGEST_ROUND, _HARDLY = 3, 4, 16, 0.01
-# Rows that rest by more than this share of the worst violation are left out until then.
-_REST = 0.1
-# From so many sweeps on w is summed up: sweeps that end sooner need no mean.
-_SUMMED = 32
-# The gap is evaluated after so many sweeps at the latest.
-_LONGEST = 50
-# How much of the slope, squared, conjugate gradients leave.
-_LEAST, _MOST = 1e-4, 0.1
-# Sweeps after which Newton's method, where it is the next solver of the plan, goes on; sweeps that
-# are looked at before anything is said of those to come.
-_MOST_SWEEPS, _SEEN = 100, 8
-# An interior point takes about four times as long as this many sweeps and a quarter of the columns.
-# Of rows with fewer entries than this share the Gram matrices are not worth it.
-_TRIAL, _PATIENCE, _FILLED = 10.0, 3.0, 0.1
-# The share of a constant model's objective below which tolerances stay relative to that share.
+# In designs with so few entries they are always used, and some steps more are made at the end.
+SMALL, _EXTRA_STEPS = 50_000, 20
+# The first sweeps visit all rows, later ones only the active rows, with a full sweep every so many
+# sweeps. This interval doubles while a full sweep adds no more than this share to the active rows.
+_FIRST_SWEEPS, _FULL_EVERY, _MAX_FULL_EVERY, _FEW_RETURN = 3, 4, 16, 0.01
+# Rows are left out until then (shrinking) if their gradient holds them at a bound or at the kink by
+# more than this share of the worst violation.
+_SHRINKING = 0.1
+# From so many sweeps on the mean of w is kept: runs that end sooner need none.
+_MEAN_FROM = 32
+# The gap is evaluated at least every so many sweeps.
+_GAP_EVERY = 50
+# Conjugate gradients stop at a share of the squared norm of the gradient between these.
+_CG_LEAST, _CG_MOST = 1e-4, 0.1
+# Sweeps after which Newton's method, where it is the next solver of the plan, goes on; sweeps
+# before the gap is forecast.
+_MOST_SWEEPS, _MIN_SWEEPS_FOR_FORECAST = 100, 8
+# An interior-point solver takes as long as about four times this many trial sweeps plus d / 4.
+_TRIAL = 10.0
+# It takes over after this multiple of the trial sweeps, or when these will not reach the target.
+_PATIENCE = 3.0
+# For rows of a smaller density its Gram matrices are too expensive.
+_LEAST_DENSITY = 0.1
+# The tolerance is relative to the objective, but to no less than this share of a constant model's.
 _LEAST_SHARE = 1e-3
 
 
 def trial_sweeps(n: int, d: int, nonzeros: int) -> float:
-    """Sweeps that cost little beside an interior point; none where its Gram matrices cost more."""
-    return _TRIAL + d / 4 if d <= n and SMALL < nonzeros >= _FILLED * n * d else 0.0
+    """Trial sweeps before handing over to the interior-point solver; 0 if that is too expensive."""
+    return _TRIAL + d / 4 if d <= n and SMALL < nonzeros >= _LEAST_DENSITY * n * d else 0.0
 
 
 class BoxIteration(DualIteration):
     """beta and w; a step is a sweep over the rows that are still active.
 
-    Once few variables change their kind in a sweep, and sweeps alone would take long, conjugate
-    gradients on the face that they span go before each sweep, which then visits all rows. Sweeps
-    over all rows see on their way how the gap falls. It is evaluated when it may have fallen far
-    enough: that costs as much as half a sweep.
+    Once the active set is identified, and sweeps alone would take long, conjugate gradients on its
+    face go before each sweep, which then visits all rows. A full sweep also estimates the gap. The
+    gap itself is evaluated when it may have fallen far enough: that costs as much as half a sweep.
     """
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         super().__init__(problem, options, is_watched)
-        # Of margins that hold nearly everywhere the objective is far below that of a constant: the
-        # tolerance is relative to its own.
-        self.tol, self.most, self.enough = options.tol, self.target, 0.0
-        self.gap, self.aim = np.inf, np.inf
-        self.full, self.round = 0, _ROUND
-        self.seen, self.latest, self.rate = np.inf, np.inf, 1.0
-        self.is_brief = False
-        self.sum, self.summed = np.zeros_like(self.w), 0
-        self.last = Progress(0.0, np.inf)
+        # Where nearly all margins hold, the objective is far below that of a constant model: the
+        # tolerance is relative to the objective itself.
+        self.tol, self.max_target, self.enough = options.tol, self.target, 0.0
+        self.gap, self.refine_target = np.inf, np.inf
+        self.last_full_sweep, self.full_every = 0, _FULL_EVERY
+        self.last_full_gap_estimate, self.current_gap_estimate, self.rate = np.inf, np.inf, 1.0
+        self.has_few_active = False
+        self.w_sum, self.w_count = np.zeros_like(self.w), 0
+        self.last_progress = Progress(0.0, np.inf)
         n, y, s = problem.n_samples, problem.target[:, 0], self.weights
         e, h, low, high = problem.loss.dual_boxes(y)
         self.own_constant = 0.0 if problem.fit_intercept else self.rows.constant
@@ -105,15 +108,15 @@ class BoxIteration(DualIteration):
         )
         self.beta = np.zeros(n)
         self.order, self.active, self.threshold = np.arange(n), n, np.inf
-        self.kinds = kinds(self.beta, self.terms)
-        self.is_clear = False
+        self.row_status = status_of(self.beta, self.terms)
+        self.is_identified = False
         self.is_slow = problem.design.nonzeros <= SMALL
         self.scores: Array | None = np.zeros(n)
         # Newton's method can go on from here where the loss has second derivatives, and interior
         # points where few columns make its steps cheap.
         self.sweeps_left = np.inf
         trial, curvatures = trial_sweeps(*problem.design.shape, problem.design.nonzeros), h.any()
-        # Sweeps alone then: conjugate gradients would take longer than who goes on.
+        # Sweeps alone then: conjugate gradients would take longer than the interior-point solver.
         self.is_trial = options.has_fallback and not curvatures and trial > 0
         if self.is_trial:
             self.sweeps_left, self.is_slow = _PATIENCE * trial, False
@@ -123,12 +126,12 @@ class BoxIteration(DualIteration):
 
     def step(self) -> None:
         self.sweeps += 1
-        self.is_brief = self.rows.is_short(self.active)
-        if self.is_clear and self.is_slow:
+        self.has_few_active = self.rows.is_short(self.active)
+        if self.is_identified and self.is_slow:
             self._minimise_on_face()
         before = self.active
-        if self.sweeps <= _FIRST or self.sweeps - self.full >= self.round:
-            self._look_at_all()
+        if self.sweeps <= _FIRST_SWEEPS or self.sweeps - self.last_full_sweep >= self.full_every:
+            self._activate_all()
         self.scores = None
         is_full = self.active == len(self.beta)
         self.active, worst, seen = self.rows.sweep(
@@ -141,83 +144,87 @@ class BoxIteration(DualIteration):
             self.threshold,
             self.state,
         )
-        self.threshold = _REST * worst if worst > 0 else np.inf
-        self.latest = self.strength * seen
+        self.threshold = _SHRINKING * worst if worst > 0 else np.inf
+        self.current_gap_estimate = self.strength * seen
         if is_full:
-            # Rows that had been left out and should not have been: hardly any?
-            is_steady = self.sweeps > _FIRST and self.active - before <= _HARDLY * before
-            self.round = min(2 * self.round, _LONGEST_ROUND) if is_steady else _ROUND
-            self._look_ahead(self.strength * seen)
+            # Whether hardly any row that was left out has become active.
+            is_steady = self.sweeps > _FIRST_SWEEPS and self.active - before <= _FEW_RETURN * before
+            self.full_every = (
+                min(2 * self.full_every, _MAX_FULL_EVERY) if is_steady else _FULL_EVERY
+            )
+            self._forecast(self.strength * seen)
         if self.is_slow:
-            self._compare_kinds()
+            self._compare_status()
         self.move_centre()
-        self._sum_up()
+        self._accumulate()
         self.sweeps_left -= 1
         self.hands_over = self.hands_over or self.sweeps_left <= 0
 
     def _minimise_on_face(self) -> None:
-        """Conjugate gradients; of few rows as far as they go, and only the active ones follow."""
-        face = face_of(self.kinds, self.terms)
-        if self.is_brief:
-            enough = _LEAST
+        """Conjugate gradients on the face; on few rows to the end, where few rows are active."""
+        face = face_of(self.row_status, self.terms)
+        if self.has_few_active:
+            enough = _CG_LEAST
             if self.scores is None:
                 scores = np.zeros(len(self.beta))
                 scores[face.free] = self.rows.scores(face.free, self.w, self.own_constant)
             else:
                 scores = self.scores
         else:
-            # The gap falls with the slope squared with curved losses, with the slope otherwise.
+            # With smooth losses the gap is proportional to the squared gradient norm, otherwise to
+            # the gradient norm.
             power = 1 if self.terms[:, 2].all() else 2
-            wanted = 0.1 * (min(self.aim, self.target) / self.gap) ** power
-            enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
+            wanted = 0.1 * (min(self.refine_target, self.target) / self.gap) ** power
+            enough, scores = min(max(wanted, _CG_LEAST), _CG_MOST), self._scores()
         if self.problem.fit_intercept:
             scores = scores + (self.rows.constant * float(self.w[-1]) + self.centre)
         minimise_on(self.rows, face, self.terms, self.beta, self.w, scores, enough)
-        if not self.is_brief or self.evaluated == self.sweeps - 1:
-            self._look_at_all()
+        if not self.has_few_active or self.evaluated == self.sweeps - 1:
+            self._activate_all()
 
-    def _compare_kinds(self) -> None:
-        """Whether the face has become clear since the sweep before."""
-        before, self.kinds = self.kinds, kinds(self.beta, self.terms)
-        changed = np.count_nonzero(before != self.kinds)
-        share = _CLEAR_OF_FEW if self.is_brief else _CLEAR
-        self.is_clear = bool(changed <= share * np.count_nonzero(np.abs(self.kinds) == 1))
+    def _compare_status(self) -> None:
+        """Whether the last sweep has left the active set nearly unchanged."""
+        before, self.row_status = self.row_status, status_of(self.beta, self.terms)
+        changed = np.count_nonzero(before != self.row_status)
+        share = _IDENTIFIED_OF_FEW if self.has_few_active else _IDENTIFIED
+        self.is_identified = bool(changed <= share * np.count_nonzero(np.abs(self.row_status) == 1))
 
-    def _look_at_all(self) -> None:
+    def _activate_all(self) -> None:
         """No row is left out of the next sweep."""
         self.order, self.active = np.arange(len(self.beta)), len(self.beta)
 
-    def _look_ahead(self, seen: float) -> None:
-        """How fast the gap falls from one sweep over all rows to the next."""
-        if np.isfinite(self.seen) and self.seen > 0:
-            fall = float(min(max(seen / self.seen, 1e-12), 1.0))
-            self.rate = fall ** (1 / (self.sweeps - self.full))
-            # More than a number of sweeps are left if that many would not do.
+    def _forecast(self, seen: float) -> None:
+        """The rate at which the gap falls, from two full sweeps, and what follows from it."""
+        if np.isfinite(self.last_full_gap_estimate) and self.last_full_gap_estimate > 0:
+            fall = float(min(max(seen / self.last_full_gap_estimate, 1e-12), 1.0))
+            self.rate = fall ** (1 / (self.sweeps - self.last_full_sweep))
+            # More than _SLOW sweeps are left if that many would not reach the target.
             would_do = seen * self.rate**_SLOW <= self.target
             if not self.is_trial:
-                self.is_slow = self.is_slow or (self.sweeps > _FIRST and not would_do)
-            elif self.sweeps > _SEEN:
+                self.is_slow = self.is_slow or (self.sweeps > _FIRST_SWEEPS and not would_do)
+            elif self.sweeps > _MIN_SWEEPS_FOR_FORECAST:
                 self.hands_over = seen * self.rate**self.sweeps_left > self.target
-        self.seen, self.full = seen, self.sweeps
+        self.last_full_gap_estimate, self.last_full_sweep = seen, self.sweeps
 
-    def _sum_up(self) -> None:
-        """The sum of w over the last sweeps, at least half of all."""
-        if self.sweeps < _SUMMED or self.problem.fit_intercept:
+    def _accumulate(self) -> None:
+        """Add w to its sum over the last sweeps, which are at least half of all."""
+        if self.sweeps < _MEAN_FROM or self.problem.fit_intercept:
             return
         if self.sweeps & (self.sweeps - 1) == 0:  # a power of two
-            self.sum[:], self.summed = 0.0, 0
-        self.sum += self.w
-        self.summed += 1
+            self.w_sum[:], self.w_count = 0.0, 0
+        self.w_sum += self.w
+        self.w_count += 1
 
     def choose(self) -> None:
         """The best multiple of the mean of w over the last sweeps, where that is better.
 
-        Sweeps lower the objective of the dual; that of w sways, the more the longer the rows.
+        The dual objective falls monotonically; the primal objective of w oscillates, the more the
+        larger the norms of the rows.
         """
-        if not self.summed:
+        if not self.w_count:
             return
         self.expose()
-        problem, W = self.problem, (self.sum / self.summed)[: len(self.coef), None]
+        problem, W = self.problem, (self.w_sum / self.w_count)[: len(self.coef), None]
         scores, square = problem.design.matvec(W), problem.penalty.value(W)
 
         def objective(t: float) -> float:
@@ -228,21 +235,21 @@ class BoxIteration(DualIteration):
         for reach in (0.5, 0.125, 0.03):
             best = min(best + reach * np.linspace(-1, 1, 9), key=objective)
         if objective(best) < problem.objective(self.coef, self.intercept):
-            self.w, self.scores = best * self.sum / self.summed, None
+            self.w, self.scores = best * self.w_sum / self.w_count, None
 
     def _scores(self) -> Array:
-        """x_i.w of all rows, without a constant that stands for a level."""
+        """x_i.w of all rows, without the constant column of the intercept."""
         if self.scores is None:
-            everyone = np.arange(len(self.beta))
-            self.scores = self.rows.scores(everyone, self.w, self.own_constant)
+            all_rows = np.arange(len(self.beta))
+            self.scores = self.rows.scores(all_rows, self.w, self.own_constant)
         return self.scores
 
     def refine(self) -> None:
         """Go on as long as the gap falls: small problems have more digits at hardly any cost."""
         if self.problem.design.nonzeros > SMALL:
             return
-        self.aim = 0.0
-        for _ in range(_MORE):
+        self.refine_target = 0.0
+        for _ in range(_EXTRA_STEPS):
             if self.gap == 0:
                 break
             before = self.beta.copy(), self.w.copy(), self.centre, self.gap
@@ -269,20 +276,22 @@ class BoxIteration(DualIteration):
 
     def progress(self) -> Progress:
         if self.is_watched or self._is_due():
-            self.last, self.evaluated = self._evaluate(), self.sweeps
+            self.last_progress, self.evaluated = self._evaluate(), self.sweeps
             self.is_settled = bool(self.gap <= self.target)
-        return self.last
+        return self.last_progress
 
     def _is_due(self) -> bool:
         """Whether the gap may have fallen far enough."""
         late = self.sweeps - self.evaluated
-        if self.sweeps == 0 or late >= _LONGEST:
+        if self.sweeps == 0 or late >= _GAP_EVERY:
             return True
-        if self.is_slow and self.is_clear:
-            return not self.is_brief or self.latest <= self.target
-        # What it was when it was evaluated, and as a sweep saw it: half of what that saw it fall
-        # by is yet to be counted.
-        expected = self.seen * self.rate ** (self.sweeps - self.full + 0.5)
+        if self.is_slow and self.is_identified:
+            return not self.has_few_active or self.current_gap_estimate <= self.target
+        # Two forecasts of the gap: from the last full sweep, and from its last evaluation. A sweep
+        # sees on average half of its own decrease.
+        expected = self.last_full_gap_estimate * self.rate ** (
+            self.sweeps - self.last_full_sweep + 0.5
+        )
         known = self.gap * self.rate**late if self.evaluated else 0.0
         return max(expected, known) <= self.target
 
@@ -299,43 +308,43 @@ class BoxIteration(DualIteration):
             _, own = both_values(scores, beta, self.terms, self.centre)
             gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)
-        # What the answer costs is no less than this.
+        # A lower bound on the minimum.
         least = max(objective - self.gap, 0.0)
-        self.target = min(self.most, max(self.tol * least, _LEAST_SHARE * self.most))
+        self.target = min(self.max_target, max(self.tol * least, _LEAST_SHARE * self.max_target))
         return Progress(objective, self.gap)
 
     def _square(self, w: Array) -> float:
-        """The square of the coefficients, without that of a constant that stands for a level."""
+        """The squared norm of the coefficients, without that of the constant column."""
         return float(w @ w) - (float(w[-1]) ** 2 if self.problem.fit_intercept else 0.0)
 
 
 # Steps of conjugate gradients, at most; more where they cost little beside all else.
 _STEPS, _MORE_STEPS = 6, 12
-# Directions of less curvature than this, compared with their parts alone, count as straight.
+# Directions of less curvature than this, relative to that of their coordinates, count as linear.
 _FLAT = 1e-12
 
 
 class Face(NamedTuple):
-    """The variables that are free to move, and between which walls."""
+    """The variables that are free to move, and their bounds."""
 
     free: NDArray[np.int64]
     low: Array
     high: Array
 
 
-def kinds(beta: Array, terms: Array) -> NDArray[np.int8]:
+def status_of(beta: Array, terms: Array) -> NDArray[np.int8]:
     """Of each variable: 2 or -2 at a bound, 1 or -1 on a side of the kink, 0 at it."""
-    # Without a kink zero is a place like any other.
-    return kinds_of(beta, terms, bool(terms[:, 1].any()))
+    # Without a kink, zero is a point like any other.
+    return status_kernel(beta, terms, bool(terms[:, 1].any()))
 
 
-def face_of(kind: NDArray[np.int8], terms: Array) -> Face:
-    """The face that variables of these kinds span."""
-    free = np.flatnonzero((np.abs(kind) == 1) & (terms[:, 5] > 0))
+def face_of(status: NDArray[np.int8], terms: Array) -> Face:
+    """The face that variables of this status span."""
+    free = np.flatnonzero((np.abs(status) == 1) & (terms[:, 5] > 0))
     low, high = terms[free, 3], terms[free, 4]
     if terms[:, 1].any():
-        low = np.where(kind[free] > 0, np.maximum(low, 0.0), low)
-        high = np.where(kind[free] < 0, np.minimum(high, 0.0), high)
+        low = np.where(status[free] > 0, np.maximum(low, 0.0), low)
+        high = np.where(status[free] < 0, np.minimum(high, 0.0), high)
     return Face(free, low, high)
 
 
@@ -355,7 +364,7 @@ def minimise_on(
     scores : array of shape (n,)
         x_i.w, and what was added to all scores.
     enough : float
-        How much of the slope, squared, may remain.
+        The share of the squared norm of the gradient that may remain.
     """
     free = face.free
     t, e, h, curvature = terms[free][:, [0, 1, 2, 5]].T
@@ -377,15 +386,15 @@ def minimise_on(
         )
     else:
         x = _conjugate_gradients(rows, free, g, h, curvature, enough)
-    for bounded in (_to_the_face, _to_the_wall):
+    for bounded in (_projected_step, _truncated_step):
         step = bounded(x, at, face)
-        fall = -float(g @ step)
-        if fall > 0:
-            moved = rows.weighted_sum(free, step)
-            rise = float(moved @ moved + (h * step) @ step)
-            length = min(1.0, fall / rise) if rise > 0 else 1.0
+        decrease = -float(g @ step)
+        if decrease > 0:
+            Xt_step = rows.weighted_sum(free, step)
+            step_curvature = float(Xt_step @ Xt_step + (h * step) @ step)
+            length = min(1.0, decrease / step_curvature) if step_curvature > 0 else 1.0
             beta[free] = np.clip(at + length * step, face.low, face.high)
-            w += length * moved
+            w += length * Xt_step
             return True
     return False
 
@@ -395,42 +404,42 @@ def _conjugate_gradients(
 ) -> Array:
     """About -H^-1 g for the H of the face.
 
-    The constant that ends every row makes one eigenvalue as large as there are rows: the minimum
-    along the direction of ones comes first, and all others are conjugate to it.
+    The constant at the end of every row makes one eigenvalue as large as there are rows: the
+    minimum along the direction of ones comes first, and all others are conjugate to it.
     """
 
     def times(v: Array) -> Array:
         return rows.scores(free, rows.weighted_sum(free, v)) + h * v
 
     ones = np.ones(len(free))
-    curved = times(ones) if rows.constant else ones
-    total = float(curved.sum())
+    H_ones = times(ones) if rows.constant else ones
+    total = float(H_ones.sum())
     # Without variables, or without curvature along them, there is no such minimum.
-    has_level = bool(rows.constant) and total > 0
-    level = -float(g.sum()) / total if has_level else 0.0
+    has_constant = bool(rows.constant) and total > 0
+    along_ones = -float(g.sum()) / total if has_constant else 0.0
 
     def conditioned(r: Array) -> Array:
         z = r / curvature
-        return z - float(curved @ z) / total if has_level else z
+        return z - float(H_ones @ z) / total if has_constant else z
 
     x, _ = conjugate_gradients(
         times,
-        -g - level * curved,
+        -g - along_ones * H_ones,
         conditioned,
         most=_STEPS,
         enough=enough,
         flat=lambda direction: _FLAT * float(direction @ (curvature * direction)),
     )
-    return level + x
+    return along_ones + x
 
 
-def _to_the_face(x: Array, at: Array, face: Face) -> Array:
-    """A step, clipped to the face."""
+def _projected_step(x: Array, at: Array, face: Face) -> Array:
+    """A step, projected on the face."""
     return np.clip(at + x, face.low, face.high) - at
 
 
-def _to_the_wall(x: Array, at: Array, face: Face) -> Array:
-    """As much of a step as stays on the face."""
+def _truncated_step(x: Array, at: Array, face: Face) -> Array:
+    """A step, truncated where it leaves the face."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(x > 0, (face.high - at) / x, np.where(x < 0, (face.low - at) / x, np.inf))
     return min(1.0, float(room.min(initial=1.0))) * x
@@ -441,7 +450,7 @@ Integers = NDArray[np.int64]
 
 
 @kernel
-def kinds_of(beta: Array, terms: Array, has_kink: bool) -> NDArray[np.int8]:
+def status_kernel(beta: Array, terms: Array, has_kink: bool) -> NDArray[np.int8]:
     """Of each variable: 2 or -2 at a bound, 1 or -1 on a side of the kink, 0 at it."""
     out = np.empty(len(beta), np.int8)
     for i in range(len(beta)):
@@ -458,7 +467,7 @@ def kinds_of(beta: Array, terms: Array, has_kink: bool) -> NDArray[np.int8]:
 
 
 @kernel
-def curved(
+def hessian_product(
     data: Array,
     indices: Indices,
     indptr: Integers,
@@ -466,21 +475,21 @@ def curved(
     free: Integers,
     h: Array,
     v: Array,
-    pulled: Array,
+    XtV: Array,
     out: Array,
 ) -> None:
     """H v of the face: products with the rows there and back, and the curvature of the losses."""
-    pulled[:] = 0.0
-    level = 0.0
+    XtV[:] = 0.0
+    v_sum = 0.0
     for k in range(len(free)):
         i = free[k]
-        add_row(data, indices, indptr[i], indptr[i + 1], v[k], pulled)
-        level += v[k]
-    level *= constant * constant
+        add_row(data, indices, indptr[i], indptr[i + 1], v[k], XtV)
+        v_sum += v[k]
+    constant_part = constant * constant * v_sum
     for k in range(len(free)):
         i = free[k]
-        product = column_dot(data, indices, indptr[i], indptr[i + 1], pulled)
-        out[k] = product + level + h[k] * v[k]
+        product = column_dot(data, indices, indptr[i], indptr[i + 1], XtV)
+        out[k] = product + constant_part + h[k] * v[k]
 
 
 @kernel
@@ -498,38 +507,38 @@ def conjugate_gradients_sparse(
     steps: int,
     flat: float,
 ) -> Array:
-    """About -H^-1 g, as the text of this module says it: level first, then steps."""
+    """About -H^-1 g: the minimum along the direction of ones first, then conjugate gradients."""
     count = len(free)
-    pulled, level, total = np.empty(size), np.ones(count), 0.0
+    XtV, H_ones, total = np.empty(size), np.ones(count), 0.0
     ones, product = np.ones(count), np.empty(count)
     if constant != 0.0:
-        curved(data, indices, indptr, constant, free, h, ones, pulled, level)
-        total = level.sum()
+        hessian_product(data, indices, indptr, constant, free, h, ones, XtV, H_ones)
+        total = H_ones.sum()
     shift = -g.sum() / total if total > 0.0 else 0.0
-    x, r = shift * ones, -g - shift * level
-    z = conditioned(r, own_curvature, level, total)
+    x, r = shift * ones, -g - shift * H_ones
+    z = conditioned(r, own_curvature, H_ones, total)
     direction, left = z, (r * z).sum()
     enough *= left
     for _ in range(steps):
         if not left > enough:
             break
-        curved(data, indices, indptr, constant, free, h, direction, pulled, product)
+        hessian_product(data, indices, indptr, constant, free, h, direction, XtV, product)
         curvature = (direction * product).sum()
         if not curvature > flat * (direction * own_curvature * direction).sum():
             break
         length = left / curvature
         x += length * direction
         r -= length * product
-        z = conditioned(r, own_curvature, level, total)
+        z = conditioned(r, own_curvature, H_ones, total)
         before, left = left, (r * z).sum()
         direction = z + (left / before) * direction
     return x
 
 
 @kernel
-def conditioned(r: Array, curvature: Array, level: Array, total: float) -> Array:
+def conditioned(r: Array, curvature: Array, H_ones: Array, total: float) -> Array:
     """Divided by the diagonal, and conjugate to the direction of ones if that has curvature."""
     z = r / curvature
     if total > 0.0:
-        z -= (level * z).sum() / total
+        z -= (H_ones * z).sum() / total
     return z

@@ -180,7 +180,7 @@ class DualIteration(Iteration):
 
     @abstractmethod
     def certify(self) -> Certificate:
-        """What the dual variables prove about the present point."""
+        """What the dual variables prove about the current point."""
 
 
 def random_start(options: Options) -> NDArray[np.uint64]:
@@ -203,9 +203,10 @@ def _draw(generator: np.random.RandomState) -> int:
 def with_constant(problem: Problem) -> tuple[Design, Array]:
     """If there is an intercept: with a constant column, and centred.
 
-    The centre comes the faster the longer the column is; but a long one sways with every row that
-    moves. It is as long as the rows, or as the curvature along all of them asks for. The means are
-    what was taken off the columns. Sparse rows are left as they are.
+    The centre converges the faster the larger the norm of the column is; but with a large one it
+    changes with every row that moves. Its entries are as large as the rows, or as the curvature
+    along all of them allows. The means are
+    what was subtracted from the columns. Sparse rows are left as they are.
     """
     design, mean = problem.design, np.zeros(problem.n_features)
     if not problem.fit_intercept:
@@ -214,13 +215,13 @@ def with_constant(problem: Problem) -> tuple[Design, Array]:
         mean = design.column_means(problem.weights)
         design = DenseDesign(design.toarray() - mean)
     size = float(np.sqrt(np.mean(design.row_squares(None))))
-    heaviness = problem.total_weight / float(np.max(problem.penalty.curvature))
-    size = min(size, np.sqrt(_STIFF / heaviness)) if size > 0 else 1.0
+    weight_over_strength = problem.total_weight / float(np.max(problem.penalty.curvature))
+    size = min(size, np.sqrt(_STIFF / weight_over_strength)) if size > 0 else 1.0
     return AugmentedDesign(design, size), mean
 
 
 def balanced(beta: Array) -> Array:
-    """With vanishing sum, the heavier of the two signs made lighter."""
+    """With a sum of zero: the entries of the sign with the larger sum are scaled down."""
     up, down = float(np.maximum(beta, 0).sum()), float(np.maximum(-beta, 0).sum())
     if up > down:
         return np.where(beta > 0, beta * (down / up), beta)

@@ -14,8 +14,8 @@ regression are in :mod:`trueline.solvers.dual_coordinate_descent.logistic`) the 
 An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers (M. J. D. Powell,
 1969; M. R. Hestenes, J. Optim. Theory Appl. 4 (1969) 303-320): a constant column of size k stands
 for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep.
-Where it rests, w_last = k sum_i beta_i is zero. Dense columns are centred: with an intercept that
-changes nothing but the number of sweeps.
+Where it does not change any more, w_last = k sum_i beta_i is zero. Dense columns are centred: with
+an intercept that changes nothing but the number of sweeps.
 
 Of the multiclass hinge all classes of a row are moved at once. With the penalty a/2 ||W||^2 the
 optimal coefficients are W = sum_i x_i beta_i^T with beta_i = -s_i u_i / a for the derivatives u_i
@@ -116,7 +116,7 @@ class DualCoordinateDescent(Solver):
         if facts.d > facts.n:
             return 100.0 if facts.is_sparse else 500.0
         # With fewer columns than rows the dual is singular, and the last digits come slowly, but
-        # for targets far apart: sweeps soon tell, and hand over.
+        # for targets far apart: this is soon seen, and handed over.
         trial = 0.0 if facts.is_smooth else trial_sweeps(facts.n, facts.d, facts.nonzeros)
         return _TRIALS * trial or 3000.0
 
@@ -270,8 +270,8 @@ class _ClassIteration(Iteration):
         self.coef = self.W.copy() if has_constant else self.W[:-1].copy()
         self.intercept = np.zeros(self.W.shape[1])
         if problem.fit_intercept:
-            level = self.centre + self.rows.constant * self.W[-1]
-            self.intercept = level - self.mean @ self.coef
+            intercept = self.centre + self.rows.constant * self.W[-1]
+            self.intercept = intercept - self.mean @ self.coef
 
     def step(self) -> None:
         self.active, worst = self.rows.class_sweep(
@@ -289,7 +289,7 @@ class _ClassIteration(Iteration):
         self.first = max(self.first, worst)
         self.threshold = worst if worst > 0 else np.inf
         if worst <= self.inner * self.first:
-            # Good on the active rows: look at all of them again, and then more closely.
+            # Good on the active rows: all rows become active again, to a smaller violation.
             self.active, self.threshold = len(self.beta), np.inf
             self.inner *= 0.3
         if self.problem.fit_intercept:
