@@ -44,7 +44,7 @@ from trueline.solvers.iterative import best_constant
 from trueline.solvers.newton.batched import few_columns
 from trueline.solvers.newton.dense.descent import (
     Descent,
-    approach,
+    continuation,
     continuation_notes,
     curvature_basis,
     starting_point,
@@ -157,7 +157,7 @@ class Newton(Solver):
                 b = float((constants if given_b is None else given_b)[t])
                 start = rows.standard(options.start[:, t], b)
             descent = Descent(rows, loss, y, quad, start)
-            smoothed += approach(descent, loss)
+            smoothed += continuation(descent, loss)
             # For separable classes the objective of a constant may be far above the minimum.
             near = min(_NEAR * descent.objective / share, 1.0) if has_classes and share > 0 else 1.0
             prover.enough = goal = near * target
@@ -384,7 +384,7 @@ class _Iteration(Iteration):
         descent = self._descent
         small = descent.decrease <= descent.enough
         is_above_rounding = descent.decrease > _NEGLIGIBLE * self._gap
-        if small and is_above_rounding and _TANGENT_FACTOR * descent.most > self._gap:
+        if small and is_above_rounding and _TANGENT_FACTOR * descent.decrease_bound > self._gap:
             # The tangent cannot prove the gap yet: a step costs less than the other proofs.
             small = False
         # After many steps the tolerance that was asked for is enough.

@@ -37,7 +37,7 @@ from trueline.solvers.base import (
     run,
 )
 from trueline.solvers.iterative import best_constant, minimise_along, target_gap
-from trueline.solvers.newton.dense.descent import best_levels, better_by_curvature
+from trueline.solvers.newton.dense.descent import better_by_curvature, intercept_shifts
 from trueline.solvers.newton.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.solvers.proximal_newton.models import least_penalised, make_model
 from trueline.solvers.transformed import (
@@ -126,7 +126,7 @@ class ColumnDescent:
         """The best intercepts for these coefficients, and scores afresh."""
         self.Z = self._scores()
         if self.fit_intercept:
-            shift = best_levels(self.loss, self._problem.target, self.Z, self.s)
+            shift = intercept_shifts(self.loss, self._problem.target, self.Z, self.s)
             self.V = self.V.copy()
             self.V[-1] += shift
             self.Z = self.Z + shift

@@ -54,8 +54,8 @@ from trueline.solvers.coordinate_descent.gram import RestrictedGram
 from trueline.solvers.coordinate_descent.source import Terms, penalty_terms
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.descent import (
-    approach,
     better_by_curvature,
+    continuation,
     continuation_notes,
 )
 from trueline.solvers.newton.dense.rows import (
@@ -332,7 +332,7 @@ class ProximalNewton(Solver):
                 b_start = float((constants if given_b is None else given_b)[t])
                 v = rows.standard(options.start[:, t], b_start)
             descent = ProximalDescent(rows, loss, y, standard, v)
-            smoothed += approach(descent, loss)
+            smoothed += continuation(descent, loss)
             iteration = _Iteration(prover, descent, terms, fine, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)

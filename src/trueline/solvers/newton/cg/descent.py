@@ -34,7 +34,7 @@ from trueline.numerics.gram import SMALL_WORK, weighted_gram
 from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.cg.rows import Rows
-from trueline.solvers.newton.dense.descent import Factor, best_levels
+from trueline.solvers.newton.dense.descent import Factor, intercept_shifts
 
 Array = NDArray[np.float64]
 
@@ -132,7 +132,7 @@ class TruncatedDescent:
         if self.rows.fit_intercept:
             # Scores afresh: those of many steps have gathered rounding.
             self.Z = self.rows.scores(self.V)
-            shift = best_levels(self.loss, self.target, self.Z, self.rows.weights)
+            shift = intercept_shifts(self.loss, self.target, self.Z, self.rows.weights)
             self.V = self.V.copy()
             self.V[-1] += shift
             self.Z = self.Z + shift

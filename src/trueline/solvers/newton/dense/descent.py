@@ -11,24 +11,24 @@ at the minimum (the semismooth Newton method; D. Sun, J. Han, SIAM J. Optim. 7 (
 Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regression", BIT 30
 (1990) 682-699).
 
-Where too few rows have curvature H is singular; far from the minimum it may promise too much. Then
-mu B is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
-above P and every step helps (where the loss has no largest curvature, that at the start is taken).
-mu rises when steps had to be cut, and falls after whole ones.
+Where too few rows have curvature H is singular; far from the minimum it may predict too large a
+decrease. Then mu B is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1
+the model lies above P and every step helps (where the loss has no largest curvature, that at the
+start is taken). mu rises when steps had to be cut, and falls after whole ones.
 
-A penalty on every column keeps H regular, and mu B would only hide the kinks of the loss: every
-step then is that of H as it is. Near the hard margin (a squared hinge of large C on separable
+A penalty on every column keeps H regular, and mu B would only hide the kinks of the loss, so that
+undamped Newton steps are used. Near the hard margin (a squared hinge of large C on separable
 classes) the cells of rows that keep their piece are so small that such steps are cut again and
-again. After a few of them the method goes on with a heavier penalty, which is made lighter tenfold
-as soon as a step promises little: the minimum moves on a path made of smooth pieces, on each of
-which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibshirani, J. Zhu, JMLR
-5 (2004) 1391-1415, for the hinge).
+again. After a few of them the method goes on with a stronger penalty, which is weakened tenfold as
+soon as the predicted decrease is small: the minimum moves on a piecewise smooth path, on each piece
+of which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibshirani, J. Zhu,
+JMLR 5 (2004) 1391-1415, for the hinge).
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 
-:func:`approach` takes several steps at once along losses of less and less curvature (continuation),
-:func:`best_levels` finds the best intercepts for given coefficients as exactly as double precision
-allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
+:func:`continuation` minimises smoothed losses first, less and less smoothed,
+:func:`intercept_shifts` finds the best intercepts for given coefficients as exactly as double
+precision allows, and :func:`better_by_curvature` proves a gap by the Hessian around any point.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from trueline.problem import Problem
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.rows import (
     FollowingGram,
-    Look,
+    OnePass,
     StandardRows,
     derivatives,
     derivatives_along,
@@ -61,14 +61,15 @@ _EPS = float(np.finfo(np.float64).eps)
 _LEAST_PIVOT = 2e-14
 _FIRST_MU, _LEAST_MU = 1e-8, 1e-9
 _CUT, _WHOLE = 0.3, 0.9
-# A slope at the end of a step, as a share of that at its beginning, which is worth no other pass.
+# For data read from disk: if the slope at t = 1 is at most this share of that at t = 0, the whole
+# step is taken without a line search, which would need another pass.
 _WHOLE_SLOPE = 0.2
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_DECREASE = 1e-6
-# Steps that had to be cut until penalties become heavier; how much lighter they are made at a time,
-# and the promise, as a share of the objective, at which that is done.
-_MOST_CUTS, _LIGHTER, _STAGE_DECREASE = 3, 0.1, 1e-3
+# Steps that had to be cut until the penalty is strengthened; the factor by which it is weakened at
+# a time, and the predicted decrease, as a share of the objective, at which that is done.
+_MOST_CUTS, _STAGE_FACTOR, _STAGE_DECREASE = 3, 0.1, 1e-3
 _INVERSE_STEPS = 6
 
 
@@ -108,7 +109,7 @@ class Factor:
     def least_eigenvalue(self) -> float:
         """A lower bound on the smallest eigenvalue, the diagonal brought to one.
 
-        Inverse iteration tells about where it is; that C - tau I has a Cholesky factor proves tau.
+        Inverse iteration estimates it; that C - tau I has a Cholesky factor proves tau.
         """
         p = len(self.root)
         x = np.random.default_rng(0).standard_normal(p)
@@ -131,14 +132,14 @@ def curvature_basis(rows: StandardRows, factor: Factor, curvatures: Array) -> tu
     factor : Factor
         Of the Hessian in their coordinates.
     curvatures : array of shape (d,)
-        The penalty's curvature, which alone holds columns without spread.
+        The penalty's curvature; constant columns have no other.
     """
     count, d = len(rows.kept), len(rows.mean)
     M = np.empty(d + rows.fit_intercept)
     M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
     M[d:] = 1.0 / factor.root[count:]
-    alone = rows.left_out
-    M[alone] = 1.0 / np.sqrt(curvatures[alone])
+    constant = rows.left_out
+    M[constant] = 1.0 / np.sqrt(curvatures[constant])
     return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
@@ -152,36 +153,38 @@ class Descent:
     u : array of shape (n,)
         The loss's derivatives there.
     decrease : float
-        What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
-    most : float
-        What the penalty alone allows any step to promise, about as much as the tangent proves.
+        The decrease that the model predicts for a further step, 1/2 g^T H^-1 g; near the minimum it
+        is the gap.
+    decrease_bound : float
+        An upper bound on the predicted decrease, from the penalty's curvature alone; about the gap
+        that the tangent proves.
     negligible : float
-        A decrease that is not worth a Hessian: 0 to begin with.
+        A predicted decrease at which no Hessian is formed: 0 to begin with.
     enough : float
-        A decrease at which nothing is left to do: 0 to begin with.
+        A predicted decrease at which the minimum is reached: 0 to begin with.
     is_exact : bool
-        Whether the last Hessian was taken as it is.
+        Whether the last Hessian was undamped, without mu B.
     """
 
     def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, start: Array) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
         self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
-        self._quad, self._cuts = quad, 0
-        self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
-        self._look: Look | None = None
-        self.v, self.z, u, curvatures = self._seen(start)
+        self._asked_quad, self._cuts = quad, 0
+        self._can_strengthen = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
+        self._one_pass: OnePass | None = None
+        self.v, self.z, u, curvatures = self._evaluate_at(start)
         bound = loss.curvature_bound
         if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
             bound = float(curvatures.max(initial=0.0)) or 1.0
         self.gram = FollowingGram(rows, bound)
         self.is_exact = True
-        self._evaluate(u, curvatures)
+        self._set_derivatives(u, curvatures)
 
-    def _seen(self, v: Array, z: Array | None = None) -> tuple[Array, Array, Array, Array]:
-        """A point, its scores and derivatives; of rows that are read, with all else in one pass."""
+    def _evaluate_at(self, v: Array, z: Array | None = None) -> tuple[Array, Array, Array, Array]:
+        """A point, its scores and derivatives; for data read from disk, everything in one pass."""
         if self.rows.design.is_sequential:
-            self._look = self.rows.look(v, self.loss, self.y)
-            return self._look[:4]
+            self._one_pass = self.rows.in_one_pass(v, self.loss, self.y)
+            return self._one_pass[:4]
         z = self.rows.scores(v) if z is None else z
         return v, z, *derivatives(self.loss, self.y, z)
 
@@ -190,29 +193,29 @@ class Descent:
         losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
         return float(losses + 0.5 * self.quad @ self.v**2)
 
-    def _evaluate(self, u: Array, curvatures: Array) -> None:
-        """What the derivatives at the present point say, and the next step."""
+    def _set_derivatives(self, u: Array, curvatures: Array) -> None:
+        """Set the derivatives at the current point: gradient, predicted decrease, next step."""
         rows = self.rows
         self.u = u
         self._curvatures = rows.weights * curvatures
-        if self._look is None:
+        if self._one_pass is None:
             self.gradient = rows.total(rows.weights * u) + self.quad * self.v
         else:
-            self.gradient = self._look.total + self.quad * self.v
-            self.gram.know(self._curvatures, self._look.gram)
-        # No step promises more than the penalty and the curvature in the intercept allow: where
-        # that is little, nobody is going to ask for the Hessian.
-        held = self.quad.copy()
-        held[len(rows.kept) :] = self._curvatures.sum()
+            self.gradient = self._one_pass.total + self.quad * self.v
+            self.gram.know(self._curvatures, self._one_pass.gram)
+        # The curvatures of the penalty and in the intercept bound the predicted decrease: where it
+        # is below ``negligible``, the Hessian is skipped.
+        least_curvature = self.quad.copy()
+        least_curvature[len(rows.kept) :] = self._curvatures.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
-        self.most = 0.5 * float(most)
-        self.decrease, self._is_known = self.most, False
+            terms = np.where(self.gradient != 0, self.gradient**2 / least_curvature, 0.0)
+        self.decrease_bound = 0.5 * float(terms.sum())
+        self.decrease, self._is_known = self.decrease_bound, False
         if self.decrease > self.negligible:
             self._model()
 
     def _model(self) -> None:
-        """The Hessian, and the step that it suggests."""
+        """The Hessian, and its Newton step."""
         self._hessian = self.gram.follow(self._curvatures) + np.diag(self.quad)
         while True:
             H = self._hessian
@@ -228,7 +231,7 @@ class Descent:
         self._is_known = True
 
     def refresh(self) -> bool:
-        """Form the Hessian of this very point; False if it is there already."""
+        """Form the Hessian at the current point; False if it is there already."""
         if self._is_known and np.array_equal(self.gram.h, self._curvatures):
             return False
         self._model()
@@ -242,7 +245,7 @@ class Descent:
 
     @property
     def exact_factor(self) -> Factor:
-        """That of the Hessian as it is."""
+        """The factor of the undamped Hessian."""
         if not self._is_known:
             self._model()
         return self._factor if self.is_exact else Factor(self._hessian)
@@ -254,54 +257,53 @@ class Descent:
             return 0.0
         is_read = self.rows.design.is_sequential
         if is_read:
-            # The values along the step come with all that is asked for at its end.
-            ahead = self.rows.look(self.v + self.direction, self.loss, self.y)
+            # One pass gives the scores along the step and all sums at its end.
+            ahead = self.rows.in_one_pass(self.v + self.direction, self.loss, self.y)
             change = ahead.z - self.z
         else:
             change = self.rows.scores(self.direction)
-        own = float(self.quad @ (self.v * self.direction))
-        across = float(self.quad @ self.direction**2)
+        penalty_slope = float(self.quad @ (self.v * self.direction))
+        penalty_curvature = float(self.quad @ self.direction**2)
 
-        seen: dict[float, tuple[Array, Array]] = {}
+        evaluated: dict[float, tuple[Array, Array]] = {}
 
         def slope(t: float) -> tuple[float, float]:
-            u, curvatures, rise, curvature = derivatives_along(
+            u, curvatures, loss_slope, curvature = derivatives_along(
                 self.loss, self.y, self.z, change, t, self.rows.weights
             )
-            seen.clear()
-            seen[t] = u, curvatures
-            return rise + own + t * across, curvature + across
+            evaluated.clear()
+            evaluated[t] = u, curvatures
+            return loss_slope + penalty_slope + t * penalty_curvature, curvature + penalty_curvature
 
         is_end = is_read and abs(slope(1.0)[0]) <= _WHOLE_SLOPE * abs(first)
         t = 1.0 if is_end else minimise_along(slope, first)
         if is_end:
-            self._look = ahead
-            self.v, self.z, there = ahead.v, ahead.z, (ahead.u, ahead.h)
+            self._one_pass = ahead
+            self.v, self.z, new_derivatives = ahead.v, ahead.z, (ahead.u, ahead.h)
         else:
             self.v = self.v + t * self.direction
-            # Whole steps: scores afresh now and then, so that rounding does not add up.
             self.z = self.z + t * change
-            there = seen.get(t) or derivatives(self.loss, self.y, self.z)
-            there = self._seen(self.v)[2:] if is_read else there
-        if t < _CUT and self._is_held:
+            new_derivatives = evaluated.get(t) or derivatives(self.loss, self.y, self.z)
+            new_derivatives = self._evaluate_at(self.v)[2:] if is_read else new_derivatives
+        if t < _CUT and self._can_strengthen:
             self._cuts += 1
             if self._cuts == _MOST_CUTS:
-                self._weigh_down()
+                self._strengthen_penalty()
         elif t < _CUT:
             self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / np.sqrt(t), 1e3), 1.0)
         elif t >= _WHOLE:
-            # A step that should have been longer says that mu is far too large.
+            # A step that should have been longer shows that mu is far too large.
             self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
-        self._evaluate(*there)
-        while self.is_weighed_down and self.decrease <= max(
+        self._set_derivatives(*new_derivatives)
+        while self.is_overpenalised and self.decrease <= max(
             _STAGE_DECREASE * self.objective, self.enough
         ):
-            self.quad = np.maximum(_LIGHTER * self.quad, self._quad)
-            self._evaluate(*derivatives(self.loss, self.y, self.z))
+            self.quad = np.maximum(_STAGE_FACTOR * self.quad, self._asked_quad)
+            self._set_derivatives(*derivatives(self.loss, self.y, self.z))
         return t
 
     def finish(self) -> None:
-        """Go the whole of a step that promises next to nothing: it doubles the exact digits.
+        """Take a whole step whose predicted decrease is negligible: it doubles the exact digits.
 
         Neither gradient nor Hessian are formed again.
         """
@@ -311,21 +313,21 @@ class Descent:
             self.u, _ = derivatives(self.loss, self.y, self.z)
 
     @property
-    def is_weighed_down(self) -> bool:
-        """Whether the penalty is still heavier than the one asked for."""
-        return self.quad is not self._quad and bool((self.quad > self._quad).any())
+    def is_overpenalised(self) -> bool:
+        """Whether the penalty is still stronger than the one asked for."""
+        return self.quad is not self._asked_quad and bool((self.quad > self._asked_quad).any())
 
-    def _weigh_down(self) -> None:
-        """Make the penalty as heavy as the largest curvature of the losses, on average."""
-        held = len(self.rows.kept)
-        heavy = float((self.gram.whole.diagonal()[:held] / self._quad[:held]).mean())
-        self.quad = self._quad * max(heavy, 1.0)
+    def _strengthen_penalty(self) -> None:
+        """Make the penalty as strong as the largest curvature of the losses, on average."""
+        count = len(self.rows.kept)
+        ratio = float((self.gram.whole.diagonal()[:count] / self._asked_quad[:count]).mean())
+        self.quad = self._asked_quad * max(ratio, 1.0)
 
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
         self.loss = loss
-        self.v, self.z, *there = self._seen(self.v, self.z)
-        self._evaluate(*there)
+        self.v, self.z, *new_derivatives = self._evaluate_at(self.v, self.z)
+        self._set_derivatives(*new_derivatives)
 
 
 def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
@@ -333,19 +335,19 @@ def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, consta
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
     is_long = n >= _LONG or rows.design.is_sequential
-    if not is_long or 2 * count > n or not sample_tells(loss, y, count / n, p):
+    if not is_long or 2 * count > n or not is_sample_enough(loss, y, count / n, p):
         return _crude_start(rows, loss, y, quad, constant)
     some = rows.design.sample(count)
     part = rows.sample(some)
     crude = _crude_start(part, loss, y[some], quad, constant)
     descent = Descent(part, loss, y[some], quad, crude)
-    approach(descent, loss)
+    continuation(descent, loss)
     run_steps(descent, _SAMPLE_DECREASE)
     return descent.v
 
 
-def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:
-    """Whether a sample holds enough rows of both classes, where there are classes."""
+def is_sample_enough(loss: Loss, y: Array, share: float, p: int) -> bool:
+    """Whether a sample has enough rows of both classes, where there are classes."""
     if "margins" not in loss.capabilities:
         return True
     fewer = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
@@ -358,13 +360,13 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
     if rows.fit_intercept:
         v[-1] = constant
     s = rows.weights
-    level = constant if rows.fit_intercept else 0.0
-    # Of labels, a step down from the constant as far as the largest curvature allows.
+    constants = np.full_like(y, constant if rows.fit_intercept else 0.0)
+    # For labels: a gradient step from the constant, as long as the largest curvature allows.
     bound = loss.curvature_bound
-    if not np.isfinite(bound):  # of logarithms of means, as far as the curvature there says
-        bound = float(s @ loss.curvature(y, np.full_like(y, level))) / rows.total_weight
+    if not np.isfinite(bound):  # for logarithms of means, that the curvature there allows
+        bound = float(s @ loss.curvature(y, constants)) / rows.total_weight
     is_label = bool({"margins", "log_link"} & loss.capabilities)
-    residual = -loss.gradient(y, np.full_like(y, level)) / bound if is_label else y - level
+    residual = -loss.gradient(y, constants) / bound if is_label else y - constants
     cross = rows.total(s * residual)
     factor = Factor(rows.gram + np.diag(quad / bound))
     if factor.least <= _EPS:
@@ -378,8 +380,8 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
     return best
 
 
-# Fewer rows with curvature than this for each coefficient: smoothed losses approach the loss.
-_BENDING_EACH, _MOST_STAGES, _FALL, _EASED_DECREASE = 2, 60, 0.2, 1e-14
+# With fewer rows with curvature than this for each coefficient, smoothed losses come first.
+_CURVED_EACH, _MOST_STAGES, _FALL, _SMOOTHED_DECREASE = 2, 60, 0.2, 1e-14
 _MOST_STEPS = 30
 
 
@@ -393,7 +395,7 @@ class Steps(Protocol):
 
     @property
     def objective(self) -> float:
-        """Where it is."""
+        """The objective at the current point."""
 
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
@@ -402,27 +404,27 @@ class Steps(Protocol):
         """Move; the length of the step."""
 
 
-def approach(descent: Steps, loss: Loss) -> int:
+def continuation(descent: Steps, loss: Loss) -> int:
     """Continuation: where few rows have curvature, start with smoothed losses, less and less so.
 
     This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
-    Huber's loss lie on a path made of straight pieces.
+    Huber's loss lie on a piecewise linear path.
 
     Returns how many smoothed losses were minimised.
     """
     p = descent.rows.count
     if not loss.kinks:  # such a loss has curvature everywhere
         return 0
-    if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
+    if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _CURVED_EACH * p:
         return 0
     size = float(np.median(np.abs(descent.z - descent.y)))
     count = 0
     for _ in range(_MOST_STAGES):
-        eased = loss.eased(size)
-        if eased == loss or size == 0.0:
+        smoothed = loss.eased(size)
+        if smoothed == loss or size == 0.0:
             break
-        descent.use(eased)
-        run_steps(descent, _EASED_DECREASE)
+        descent.use(smoothed)
+        run_steps(descent, _SMOOTHED_DECREASE)
         size *= _FALL
         count += 1
     descent.use(loss)
@@ -435,7 +437,7 @@ def continuation_notes(count: int) -> list[str]:
 
 
 def run_steps(descent: Steps, enough: float) -> None:
-    """Steps until the next one promises too little."""
+    """Steps until the predicted decrease is too small."""
     for _ in range(_MOST_STEPS):
         if descent.decrease <= enough * descent.objective or descent.step() == 0.0:
             break
@@ -444,8 +446,8 @@ def run_steps(descent: Steps, enough: float) -> None:
 _STEPS = 6
 
 
-def best_levels(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
-    """What to add to the scores of all rows so that sum_i s_i l'_i vanishes: Newton's method.
+def intercept_shifts(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
+    """What to add to the intercepts so that sum_i s_i l'_i vanishes: Newton's method.
 
     Parameters
     ----------
@@ -484,7 +486,7 @@ def better_by_curvature(
 ) -> Certificate:
     """A certificate, or that of the same point by curvature, where this says more.
 
-    No scale of the columns can harm it, but it needs the Hessian of all of them.
+    It does not depend on the scale of the columns, but needs the Hessian of all of them.
     """
     loss = problem.loss.capabilities
     is_single = problem.n_targets == 1 or "coupled" not in loss
@@ -498,14 +500,14 @@ def better_by_curvature(
     if not (np.delete(curvatures, rows.kept, axis=0) > 0).all():
         return found
     scores, pairs, curved = problem.scores(W, b), [], []
-    held = np.arange(len(rows.kept))
+    diagonal = np.arange(len(rows.kept))
     for t in range(problem.n_targets):
         curved.append(problem.loss.of_target(t).curvature(problem.target[:, t], scores[:, t]))
         H = rows.gram_of(rows.weights * curved[t])
-        H[held, held] += curvatures[rows.kept, t] / rows.scale[rows.kept] ** 2
+        H[diagonal, diagonal] += curvatures[rows.kept, t] / rows.scale[rows.kept] ** 2
         pairs.append(curvature_basis(rows, Factor(H), curvatures[:, t]))
     nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
-    spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+    column_norms = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
     curved_rows = np.stack(curved, axis=1)
-    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, spread, curved_rows)
+    proof = certify_curvature(problem, W, b, rows.mean, basis, nu, column_norms, curved_rows)
     return proof if proof is not None and proof.gap < found.gap else found

@@ -52,7 +52,7 @@ _MUCH_WORK = 500_000_000
 _DOUBTFUL, _DEPENDENT = 1e-9, 1e-11
 
 
-class Look(NamedTuple):
+class OnePass(NamedTuple):
     """Scores of all rows at v, the loss's derivatives there, A^T S u and A^T S diag(h) A."""
 
     v: Array
@@ -224,7 +224,7 @@ class StandardRows:
             out[:, -1] = out[-1] = self._standardised(sums, np.asarray(overall))
         return out
 
-    def look(self, v: Array, loss: Loss, y: Array) -> Look:
+    def in_one_pass(self, v: Array, loss: Loss, y: Array) -> OnePass:
         """All that a step of Newton's method asks of the rows, in one pass over them."""
         w, b = (v, 0.0) if self.is_copy else self.coefficients(v)
 
@@ -237,7 +237,7 @@ class StandardRows:
         u, h = derivatives(loss, y, z)
         t, overall = self.weights * u, float(self.weights @ h)
         total = pulled if self.is_copy else self._standardised(pulled, t.sum(axis=0))
-        return Look(v, z, u, h, total, self._standardised_gram(gram, sums, overall))
+        return OnePass(v, z, u, h, total, self._standardised_gram(gram, sums, overall))
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
