@@ -522,7 +522,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             arguments, and prints as its formula.
         """
         check_is_fitted(self)
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         return objective_of(self, X, y, sample_weight, **data)
 
     def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
@@ -543,7 +543,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
         def check() -> Verification:
             certificate = self.certificate_
@@ -590,7 +590,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is None:
             check_is_fitted(self)
             return replace(self._explained_fit(), all=all)
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._check_parameters()

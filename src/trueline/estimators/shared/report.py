@@ -204,7 +204,7 @@ class Certified:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
         def check() -> Verification:
             return self.certificate_.verify(X, y, sample_weight)
