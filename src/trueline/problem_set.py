@@ -110,12 +110,13 @@ class ProblemSet(Readable):
         problem, weights = self.on_all_rows(number), self.members[number].weights
         if weights is None or weights.all() or self.members[number].rows is not None:
             return problem
-        if not self._kept or self._kept[0][0] is not weights:
+        kept = self._kept[0] if self._kept else None
+        if kept is None or kept[0] is not weights:
             rows = np.flatnonzero(weights)
             own = weights[rows]
             kept = weights, self.design.take(rows), None if (own == 1).all() else own
-            self._kept[:] = [kept]
-        _, design, own_weights = self._kept[0]
+            self._kept[:] = [kept]  # other threads may keep theirs
+        _, design, own_weights = kept
         target = np.ascontiguousarray(problem.target[weights != 0])
         return replace(problem, design=design, target=target, weights=own_weights)
 
