@@ -49,6 +49,7 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
+from trueline.numerics.blas import Tally
 from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
@@ -384,9 +385,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
 
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
-        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
+        seen = Seen(X, y, sample_weight, attributes)
+        with watch(self, trace, seen) as monitor, Tally() as tally:
             plan, solution = self._solve(problem, X, monitor, moments, options)
             self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._solution_facts["threads"] = tally.facts()
         self._keep_of_rows(X, y, sample_weight)
 
     def _check_parameters(self) -> None:

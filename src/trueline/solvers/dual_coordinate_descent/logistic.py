@@ -19,8 +19,8 @@ half of what it is in both directions together,
 
     (q_i - p_i) (log(q_i / (1 - q_i)) + y_i z_i) / 2,
 
-and its sum over a sweep is an estimate of the gap. An intercept asks for sum_i y_i c_i q_i = 0: as in
-:mod:`trueline.solvers.dual_coordinate_descent.solver` a constant column stands for its distance
+and its sum over a sweep is an estimate of the gap. An intercept asks for sum_i y_i c_i q_i = 0: as
+in :mod:`trueline.solvers.dual_coordinate_descent.solver` a constant column stands for its distance
 from a centre, which follows after every sweep.
 """
 
