@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from trueline.numerics.blas import available_threads, run_strands, single_threaded_blas
+from trueline.numerics import blas
+from trueline.numerics.blas import (
+    available_threads,
+    one_strand,
+    run_strands,
+    single_threaded_blas,
+)
 
 
 def blas_threads():
@@ -172,3 +178,56 @@ def test_a_forked_child_computes_and_has_its_limits_back(inside):
             assert child() == 0
     else:
         assert child() == 0
+
+
+def test_the_first_strands_error_is_raised():
+    failed = threading.Event()
+
+    def work(i):
+        if i == 0:
+            failed.wait(timeout=10)
+            raise RuntimeError("the first strand, later")
+        failed.set()
+        raise ZeroDivisionError("the second strand, earlier")
+
+    if available_threads() < 2:
+        failed.set()
+    with pytest.raises(RuntimeError, match="first strand"):
+        run_strands(work, range(2))
+
+
+@needs_two_cores
+def test_strands_within_strands_are_shared_with_threads_that_became_idle():
+    meeting = threading.Barrier(2)
+
+    def outer(i):
+        if i == 1:
+            return None
+        deadline = time.monotonic() + 20
+        while (
+            time.monotonic() < deadline
+        ):  # until the other strand has ended and its thread is idle
+            try:
+                return sorted(run_strands(lambda _: meeting.wait(timeout=0.1), [0, 1]))
+            except threading.BrokenBarrierError:
+                meeting.reset()
+        return None
+
+    assert run_strands(outer, [0, 1]) == [[0, 1], None]
+
+
+@needs_two_cores
+def test_strands_within_one_strand_of_the_caller_stay_on_its_thread():
+    with one_strand():
+        names = run_strands(lambda _: threading.current_thread().name, range(4))
+    assert set(names) == {threading.current_thread().name}
+
+
+def test_nobody_is_counted_as_working_at_the_end():
+    def outer(i):
+        return run_strands(lambda j: i + j, range(3))
+
+    run_strands(outer, range(5))
+    with pytest.raises(ZeroDivisionError):
+        run_strands(lambda i: 1 / i, [0, 0, 0])
+    assert blas._limits.at_work == 0

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -180,17 +181,14 @@ def kernel_scores(Z: Any, X: Any, coef: Array, kernel: KernelFunction) -> Array:
     width = n if sp.issparse(Z) or sp.issparse(X) else min(n, _TILE_COLUMNS)
     rows = max(1, min(_TILE_ROWS, _TILE_VALUES // width))
 
-    def fill(strand: range) -> None:
-        for start in strand:
-            some = slice(start, min(start + rows, m))
-            tile = kernel_of(some)
-            for first in range(0, n, width):
-                others = slice(first, first + width)
-                out[some] += tile(others) @ coef[others]
+    def fill(start: int) -> None:
+        some = slice(start, min(start + rows, m))
+        tile = kernel_of(some)
+        for first in range(0, n, width):
+            others = slice(first, first + width)
+            out[some] += tile(others) @ coef[others]
 
-    starts = range(0, m, rows)
-    half = (len(starts) + 1) // 2
-    run_strands(fill, [part for part in (starts[:half], starts[half:]) if part])
+    run_strands(fill, range(0, m, rows))
     return out
 
 
@@ -263,6 +261,8 @@ _ASYMMETRY = 1e-5
 
 # A tile of products stays in the second-level cache until the exponential has passed over it.
 _CACHE_COLUMNS = 2048
+# So many columns of a few rows are worth a thread's while.
+_STRIP = 128
 _CACHE_ROWS = 64
 
 
@@ -293,11 +293,9 @@ class KernelSource(Protocol):
 
 
 def _strips(n: int) -> list[slice]:
-    """Columns in two strips, whatever the number of threads."""
-    if n < 512:
-        return [slice(0, n)]
-    half = (n + 1) // 2
-    return [slice(0, half), slice(half, n)]
+    """Columns in strips, whatever the number of threads."""
+    cuts = np.linspace(0, n, max(1, min(32, n // _STRIP)) + 1).astype(int)
+    return [slice(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
 class DenseSource:

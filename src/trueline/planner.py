@@ -7,16 +7,18 @@ targets), through each solver's own :meth:`~trueline.solvers.base.Solver.cost`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from trueline.errors import PairingError
 from trueline.guard import Verdict, confirm, judge, judge_by_own, verdict_of
 from trueline.moments import Moments
-from trueline.numerics.blas import single_threaded_blas
+from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.plan import Candidate, Plan, _quantity
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
@@ -34,6 +36,11 @@ _LAST_RESORT = ProximalGradient.name
 # Endings that the caller asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 _BY_NAME = "asked for by name"
+# Members of a set that have more numbers than this (128 MB) are copied one at a time; those with
+# less than that are judged before another thread is awake.
+_MOST_COPIED, _LEAST_SHARED = 1 << 24, 200_000
+
+Result = TypeVar("Result")
 
 
 def make_plan(problem: Problem, solver: str = "auto") -> Plan:
@@ -262,12 +269,15 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
             if not problems.on_all_rows(own[0]).is_open:
                 for number, solution in zip(own, _run_set(problems.take(own), plan, options)):
                     found[number] = solution
-    return [
-        solution
-        if solution is not None and (solution.status.is_final or solution.status in _LIMITS)
-        else _run_member(problems, number, plans[number], options, solution)
-        for number, solution in enumerate(found)
-    ]
+
+    def alone(number: int) -> Solution:
+        return _run_member(problems, number, plans[number], options, found[number])
+
+    ended = [one is not None and (one.status.is_final or one.status in _LIMITS) for one in found]
+    others = [number for number, has_ended in enumerate(ended) if not has_ended]
+    for number, solution in zip(others, _of_each(problems, alone, others)):
+        found[number] = solution
+    return [one for one in found if one is not None]
 
 
 def execute_paths(
@@ -316,7 +326,9 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     kind = type(solver) if is_whole or solver.takes_few_rows else Solver
     found = kind.solve_set(solver, problems, options)
     seconds = (time.perf_counter() - start) / len(found)
-    for number, solution in enumerate(found):
+
+    def judged(number: int) -> None:
+        solution = found[number]
         solution.seconds = seconds
         if solution.tolerance is not None:  # the rows of the member need not be read
             own = partial(problems.__getitem__, number)
@@ -324,7 +336,18 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
         else:
             verdict = judge(problems.on_all_rows(number), solution, options.tol)
         confirm(solution, verdict)
+
+    _of_each(problems, judged, range(len(found)))
     return found
+
+
+def _of_each(
+    problems: ProblemSet, work: Callable[[int], Result], members: Sequence[int]
+) -> list[Result]:
+    """Work on members, side by side if that pays and copies of their rows take little memory."""
+    if not _LEAST_SHARED <= problems.design.nonzeros <= _MOST_COPIED:
+        return [work(number) for number in members]
+    return run_strands(work, members)
 
 
 def _run_member(

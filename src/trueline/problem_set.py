@@ -110,12 +110,13 @@ class ProblemSet(Readable):
         problem, weights = self.on_all_rows(number), self.members[number].weights
         if weights is None or weights.all() or self.members[number].rows is not None:
             return problem
-        if not self._taken or self._taken[0][0] is not weights:
+        taken = self._taken[0] if self._taken else None
+        if taken is None or taken[0] is not weights:
             rows = np.flatnonzero(weights)
             own = weights[rows]
             taken = weights, self.design.take(rows), None if (own == 1).all() else own
-            self._taken[:] = [taken]
-        _, design, own_weights = self._taken[0]
+            self._taken[:] = [taken]  # other threads may keep theirs
+        _, design, own_weights = taken
         target = np.ascontiguousarray(problem.target[weights != 0])
         return replace(problem, design=design, target=target, weights=own_weights)
 

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import LeaveOneGroupOut
+from threadpoolctl import threadpool_limits
 
 from trueline import (
     SVC,
@@ -40,6 +41,7 @@ from trueline import (
     SparseGaussianProcessRegressor,
 )
 from trueline.errors import PairingError
+from trueline.numerics.blas import available_threads
 from trueline.solvers.registry import SOLVERS
 
 MODELS = [
@@ -378,6 +380,21 @@ def test_a_solver_asked_for_by_name_is_taken(solver, rows):
     assert chosen(before) == model.fit(*rows).solver_ == solver
     iterations = "1 iteration" if model.n_iter_ == 1 else f"{model.n_iter_:,} iterations"
     assert f"happened   {solver}, {iterations}, " in str(model.explain())
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_it_says_how_many_threads_were_used_and_what_bounds_them(allowed):
+    X = np.random.default_rng(0).standard_normal((100_000, 20))
+    cores = available_threads()
+    with threadpool_limits(allowed):
+        text = str(LinearRegressor(loss="squared").fit(X, X[:, 0]).explain())
+    (line,) = [line for line in text.splitlines() if line.startswith("threads")]
+    used = min(allowed, cores)
+    assert line.startswith(f"threads    {used} of {used} thread")
+    assert re.search(r"of the time went into work cut into up to \d+ parts", line)
+    assert ("no more are allowed" in line) == (used == 1)
+    few = str(LinearRegressor(loss="squared").fit(X[:50], X[:50, 0]).explain())
+    assert "no part of the work was worth sharing" in few
 
 
 def test_names_of_scikit_learn_are_translated(rows):

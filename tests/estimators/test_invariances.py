@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import trueline
@@ -261,6 +262,42 @@ def test_the_number_of_threads_does_not_change_a_bit(name, shape):
     for threads in (1, 2):
         with threadpool_limits(threads):
             answers.append(fitted(THREADED[name], X, y))
+    assert_array_equal(*answers)
+
+
+def _labels(X, rng):
+    return np.argmax(X[:, :3] + rng.standard_normal((len(X), 3)), axis=1)
+
+
+SHARED = {
+    "logistic": (trueline.LogisticRegression(), lambda X, rng: _labels(X, rng) > 0),
+    "softmax": (trueline.LogisticRegression(), _labels),
+    "one-vs-rest": (
+        trueline.OneVsRestClassifier(trueline.LogisticRegression(), n_jobs=-1),
+        _labels,
+    ),
+    "folds": (
+        trueline.LogisticRegressionCV(Cs=3, cv=3),
+        lambda X, rng: _labels(X, rng) > 0,
+    ),
+    "Huber": (trueline.HuberRegressor(), lambda X, rng: X[:, 0] + rng.standard_t(2, len(X))),
+    "perceptron": (trueline.Perceptron(max_iter=3, tol=None), _labels),
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", SHARED)
+def test_the_number_of_threads_does_not_change_a_bit_of_shared_work(name, form):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((36_000, 20)) * (rng.random((36_000, 20)) < 0.7)
+    model, target = SHARED[name]
+    y, answers = target(X, rng), []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fit = clone(model).fit(form(X), y)
+            scores = fit.predict if name == "Huber" else fit.decision_function
+            answers.append(scores(X[:99]))
     assert_array_equal(*answers)
 
 

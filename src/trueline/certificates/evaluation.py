@@ -57,7 +57,7 @@ _CHECKER_ROWS = 2048
 # Rows of which losses and multipliers are formed at a time.
 _BLOCK_ROWS = 8192
 # Strands of blocks for the threads, and how many blocks are not worth any.
-_STRANDS, _FEW_BLOCKS = 8, 4
+_STRANDS, _FEW_BLOCKS = 32, 4
 
 
 def sum_rows(values: Array) -> Array:
@@ -93,6 +93,17 @@ def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Arr
     found = run_strands(strand, strands) if len(blocks) > _FEW_BLOCKS else map(strand, strands)
     parts = [part for own in found for part in own]
     return [sum_rows(np.stack(own)) for own in zip(*parts, strict=True)]
+
+
+def level_hessian(loss: Loss, hessian_terms: Array, s: Array) -> Array:
+    """sum_i s_i l_i'', of shape (k, k): the second derivative by what is added to all scores."""
+    units = np.eye(hessian_terms.shape[1])
+
+    def terms(rows: slice) -> list[Array]:
+        own, h = s[rows], hessian_terms[rows]
+        return [(own @ loss.hessian_product(h, unit[None, :]))[None] for unit in units]
+
+    return np.stack(sum_by_blocks(len(s), terms))
 
 
 @dataclass(frozen=True)

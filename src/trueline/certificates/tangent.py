@@ -64,6 +64,7 @@ from trueline.certificates.evaluation import (
     GapProof,
     Rounding,
     confirmable_terms,
+    level_hessian,
     through_the_loss,
 )
 from trueline.design.stacked import StackedDesign
@@ -230,7 +231,7 @@ def least_level_curvature(loss: Loss, y: Array, z: Array, s: Array) -> float:
     if "coupled" not in loss.capabilities:
         return float(s @ hessian_terms[:, 0]) * (1 - 1e-6)
     k = z.shape[1]
-    B = np.stack([s @ loss.hessian_product(hessian_terms, unit[None, :]) for unit in np.eye(k)])
+    B = level_hessian(loss, hessian_terms, s)
     # On the space of equal scores, where B vanishes, something that is not the least.
     whole = float(np.trace(B))
     values = np.linalg.eigvalsh(0.5 * (B + B.T) + whole / k * np.ones((k, k)))

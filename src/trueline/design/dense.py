@@ -66,12 +66,10 @@ class DenseDesign(Design):
             with single_threaded_blas():
                 return self.X @ W
         out = np.empty((n, *W.shape[1:]))
-        rows = self._block_rows()
 
         def work(strand: tuple[int, int]) -> None:
-            for start in range(*strand, rows):
-                stop = min(start + rows, strand[1])
-                np.matmul(self.X[start:stop].astype(np.float64, copy=False), W, out=out[start:stop])
+            for rows, block in self._blocks_of(strand):
+                np.matmul(block, W, out=out[rows])
 
         run_strands(work, self._strands(self.X.size * _columns(W)))
         return out
@@ -83,13 +81,11 @@ class DenseDesign(Design):
         if self._is_whole:
             with single_threaded_blas():
                 return self.X.T @ U
-        rows = self._block_rows()
 
         def work(strand: tuple[int, int]) -> Array:
             total = np.zeros((d, *U.shape[1:]))
-            for start in range(*strand, rows):
-                stop = min(start + rows, strand[1])
-                total += self.X[start:stop].astype(np.float64, copy=False).T @ U[start:stop]
+            for rows, block in self._blocks_of(strand):
+                total += block.T @ U[rows]
             return total
 
         return fold(run_strands(work, self._strands(self.X.size * _columns(U))))
@@ -140,20 +136,27 @@ class DenseDesign(Design):
         return np.max(found, axis=0, initial=0.0)
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
-        total = np.zeros(self.shape[1])
-        for rows, block in self.blocks(self._block_rows()):
-            centred = block if shift is None else block - shift
-            if weights is None:
-                total += np.einsum("ij,ij->j", centred, centred)
-            else:
-                total += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
-        return total
+        def work(strand: tuple[int, int]) -> Array:
+            total = np.zeros(self.shape[1])
+            for rows, block in self._blocks_of(strand):
+                centred = block if shift is None else block - shift
+                if weights is None:
+                    total += np.einsum("ij,ij->j", centred, centred)
+                else:
+                    total += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
+            return total
+
+        return fold(run_strands(work, self._strands(self.X.size)))
 
     def row_squares(self, shift: Array | None) -> Array:
         out = np.empty(self.shape[0])
-        for rows, block in self.blocks(self._block_rows()):
-            centred = block if shift is None else block - shift
-            out[rows] = np.einsum("ij,ij->i", centred, centred)
+
+        def work(strand: tuple[int, int]) -> None:
+            for rows, block in self._blocks_of(strand):
+                centred = block if shift is None else block - shift
+                out[rows] = np.einsum("ij,ij->i", centred, centred)
+
+        run_strands(work, self._strands(self.X.size))
         return out
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
@@ -165,8 +168,16 @@ class DenseDesign(Design):
         return Accuracy(d, terms, magnitude)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        for start in range(0, self.shape[0], rows):
-            where = slice(start, min(start + rows, self.shape[0]))
+        return self._blocks_of((0, self.shape[0]), rows)
+
+    def _blocks_of(
+        self, strand: tuple[int, int], rows: int | None = None
+    ) -> Iterator[tuple[slice, Array]]:
+        """The blocks of a range of rows; so many rows stay in a cache unless they are given."""
+        first, last = strand
+        size = rows or self._block_rows()
+        for start in range(first, last, size):
+            where = slice(start, min(start + size, last))
             yield where, self.X[where].astype(np.float64, copy=False)
 
     def pieces(self) -> Iterator[tuple[slice, DenseDesign]]:

@@ -75,26 +75,25 @@ class SparseDesign(Design):
         return X if X.has_sorted_indices else X.sorted_indices()
 
     def matvec(self, W: Array) -> Array:
-        if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
-            return self._product(W[:, 0], is_transposed=False)[:, None]
-        return self._double @ W
+        return self._product(W, is_transposed=False)
 
     def rmatvec(self, U: Array) -> Array:
-        if U.ndim == 2 and U.shape[1] == 1:
-            return self._product(U[:, 0], is_transposed=True)[:, None]
-        return self._transposed @ U
+        return self._product(U, is_transposed=True)
 
     def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
         from trueline.design.sparse_products import curved_product
 
         return curved_product(self.rows_as_given, H, V, level)
 
-    def _product(self, x: Array, is_transposed: bool) -> Array:
-        if self.nonzeros < LARGE:
-            return (self._transposed if is_transposed else self._double) @ x
-        from trueline.design.sparse_products import threaded_product
+    def _product(self, W: Array, is_transposed: bool) -> Array:
+        if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
+            return self._product(W[:, 0], is_transposed)[:, None]
+        if self.nonzeros * W.size < LARGE * max(1, len(W)):
+            return (self._transposed if is_transposed else self._double) @ W
+        from trueline.design.sparse_products import threaded_product, threaded_products
 
-        return threaded_product(self._double, x, is_transposed)
+        threaded = threaded_product if W.ndim == 1 else threaded_products
+        return threaded(self._double, W, is_transposed)
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         gram = self._gram(weights)

@@ -37,7 +37,7 @@ Indices = NDArray[np.int32]
 # Below so many entries threads cost more than they save. The cuts depend on the data alone, so
 # that sums do not change with the number of threads.
 _SMALL_WORK = 100_000
-_STRANDS, _SCATTERING = 8, 4
+_STRANDS, _SCATTERING, _WORK_OF_STRAND = 32, 4, 20_000
 # So many residuals share a reading.
 _AT_ONCE = 4
 
@@ -211,6 +211,7 @@ def cuts(
     """
     if indptr[-1] - indptr[0] < small:
         return [(0, len(indptr) - 1)]
+    parts = min(parts, (indptr[-1] - indptr[0]) // _WORK_OF_STRAND + 1)
     marks = np.linspace(indptr[0], indptr[-1], parts + 1)[1:-1]
     inner = np.searchsorted(indptr, marks)
     cuts = [0, *inner.tolist(), len(indptr) - 1]

@@ -15,7 +15,9 @@ Rows that have no curvature in any of the problems are not read.
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import pairwise
+from operator import iadd
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,10 +31,12 @@ from trueline.numerics.jit import kernel
 #: Where the entries of each line begin.
 Starts = NDArray[np.int32] | NDArray[np.int64]
 
-# Strands that each need a vector of their own are few.
-_STRANDS, _SCATTERING = 8, 2
+# Strands that each need sums of their own are few: to clear and add them, an entry for each column.
+_STRANDS, _SCATTERED = 32, 4
 # Additions for every entry of a Gram matrix from which on a second one of it pays.
 _MUCH = 50
+# Gram matrices of all strands together have so many numbers at most (128 MB).
+_GRAM_NUMBERS = 1 << 24
 
 
 @kernel
@@ -116,7 +120,7 @@ def _add_gram(
 def gram_of_rows(X: sp.csr_array, weights: Array | None) -> Array:
     """X^T S X as a dense matrix, row by row: as many additions as pairs of entries in a row.
 
-    Rows are cut into two strands where that is much work, whatever the number of threads.
+    Rows are cut into strands where that is much work, whatever the number of threads.
     """
     n, d = X.shape
     s = np.ones(n) if weights is None else np.ascontiguousarray(weights)
@@ -127,12 +131,9 @@ def gram_of_rows(X: sp.csr_array, weights: Array | None) -> Array:
         _add_gram(X.data, X.indices, X.indptr, s, out, *strand)
         return out
 
-    is_much = counts @ counts > _MUCH * d * d
-    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING)) if is_much else [work((0, n))]
-    for other in others:
-        first += other
-    lower = np.tril(first, -1)
-    return first + lower.T
+    each = max(1, min(_STRANDS, 2 * int(counts @ counts / (_MUCH * d * d)), _GRAM_NUMBERS // d**2))
+    whole = reduce(iadd, run_strands(work, cuts(X.indptr, each)))
+    return whole + np.tril(whole, -1).T
 
 
 @kernel
@@ -183,10 +184,32 @@ def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
         scatter(X.data, X.indices, X.indptr, r, out, *strand)
         return out
 
-    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))
-    for other in others:
-        first += other
-    return first
+    return reduce(iadd, run_strands(work, _scattering(X, size)))
+
+
+def _scattering(X: sp.csr_array | sp.csc_array, size: int) -> list[tuple[int, int]]:
+    """Strands of compressed lines that each add to sums of their own, of so many columns."""
+    each = int(X.indptr[-1]) // (_SCATTERED * max(1, size))
+    return cuts(X.indptr, max(2, min(_STRANDS, each)))
+
+
+def threaded_products(
+    X: sp.csr_array | sp.csc_array, W: Array, is_transposed: bool = False
+) -> Array:
+    """X W, or X^T W, for several columns: SciPy's products of stretches of the compressed lines."""
+    is_gathered = is_transposed == (X.format == "csc")
+    size = X.shape[1 if X.format == "csr" else 0]
+    strands = cuts(X.indptr, _STRANDS) if is_gathered else _scattering(X, size)
+
+    def work(strand: tuple[int, int]) -> Array:
+        ends = X.indptr[strand[0] : strand[1] + 1]
+        entries = slice(ends[0], ends[-1])
+        parts = X.data[entries], X.indices[entries], ends - ends[0]
+        lines = sp.csr_array(parts, shape=(len(ends) - 1, size))
+        return np.asarray(lines @ W if is_gathered else lines.T @ W[slice(*strand)])
+
+    found = run_strands(work, strands)
+    return np.concatenate(found) if is_gathered else reduce(iadd, found)
 
 
 def squares_along(X: sp.csr_array | sp.csc_array) -> Array:
@@ -209,10 +232,8 @@ def squares_across(X: sp.csr_array | sp.csc_array, r: Array) -> tuple[Array, Arr
         add_squares(X.data, X.indices, X.indptr, r, out, *strand)
         return out
 
-    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))
-    for other in others:
-        first += other
-    return first[:, 0], first[:, 1]
+    sums = reduce(iadd, run_strands(work, _scattering(X, size)))
+    return sums[:, 0], sums[:, 1]
 
 
 Integers = NDArray[np.intp]

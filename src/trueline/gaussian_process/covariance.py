@@ -289,9 +289,9 @@ def contract(
                 product[2 + k, i] += along
 
 
-# Strands of this many pairs take about ten milliseconds each.
-_PAIRS = 500_000
-_MOST_STRANDS = 16
+# Strands of this many pairs take about a millisecond each.
+_PAIRS = 50_000
+_MOST_STRANDS = 32
 
 
 def _strands(n: int, m: int, triangle: bool) -> list[tuple[int, int]]:

@@ -20,9 +20,11 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any, TypeVar
@@ -116,8 +118,10 @@ def singular_values(A: Array) -> Array:
 
 Result = TypeVar("Result")
 
-# A strand that cuts its own work into strands must not wait for the pool it occupies.
+# Whether this is the work of a strand: its thread is counted among those at work.
 _inside_strand: ContextVar[bool] = ContextVar("trueline_inside_strand", default=False)
+# Whether the caller has threads of its own, and wants no others.
+_alone: ContextVar[bool] = ContextVar("trueline_alone", default=False)
 
 
 @cache
@@ -171,6 +175,8 @@ class _Limits:
         self.depth = 0
         self.allowed = 1
         self.before: list[tuple[Any, int | None]] = []
+        #: How many threads run strands at present.
+        self.at_work = 0
 
     def __enter__(self) -> None:
         with self.lock:
@@ -195,9 +201,23 @@ class _Limits:
                 lib.set_num_threads(threads)
         self.before = []
 
+    def engage(self, wanted: int, own: int) -> int:
+        """Count ``own`` threads as being at work, and as many of the wanted ones as are idle."""
+        with self.lock:
+            self.at_work += own
+            engaged = max(0, min(wanted, available_threads() - self.at_work))
+            self.at_work += engaged
+        return engaged
+
+    def release(self, count: int) -> None:
+        """So many threads are idle again; if negative, at work."""
+        with self.lock:
+            self.at_work -= count
+
     def after_fork(self) -> None:
         """A forked child has none of the threads that would have released lock and limit."""
         self.lock = threading.Lock()
+        self.at_work = 0
         if self.depth:
             self.depth = 0
             self.restore()
@@ -216,20 +236,67 @@ def single_threaded_blas() -> AbstractContextManager[None]:
 @contextmanager
 def one_strand() -> Iterator[None]:
     """Everything inside is one strand: for callers that have threads of their own."""
-    token = _inside_strand.set(True)
+    token = _alone.set(True)
     try:
         with single_threaded_blas():
             yield
     finally:
-        _inside_strand.reset(token)
+        _alone.reset(token)
+
+
+class Tally:
+    """How many threads did the work inside a ``with`` statement, and what kept others from it.
+
+    Examples
+    --------
+    >>> from trueline.numerics.blas import Tally, run_strands
+    >>> with Tally() as tally:
+    ...     found = run_strands(str, [1, 2])
+    >>> tally.strands, found
+    (2, ['1', '2'])
+    """
+
+    def __init__(self) -> None:
+        self.threads = self.strands = 1
+        self.allowed = available_threads()
+        self.shared = self.seconds = 0.0
+
+    def __enter__(self) -> Tally:
+        self._start, self._token = time.perf_counter(), _tally.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _tally.reset(self._token)
+        self.seconds = time.perf_counter() - self._start
+
+    @contextmanager
+    def counting(self, threads: int, strands: int) -> Iterator[None]:
+        """Count so many threads for so many strands; what is inside is not counted again."""
+        self.threads, self.strands = max(self.threads, threads), max(self.strands, strands)
+        start, token = time.perf_counter(), _tally.set(None)
+        try:
+            yield
+        finally:
+            _tally.reset(token)
+            self.shared += time.perf_counter() - start
+
+    def facts(self) -> list[float]:
+        """Threads at work and allowed, the most strands, and their share of the time."""
+        share = self.shared / max(self.seconds, 1e-9)
+        return [self.threads, self.allowed, self.strands, share]
+
+
+_tally: ContextVar[Tally | None] = ContextVar("trueline_tally", default=None)
 
 
 def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[Result]:
     """Apply ``work`` to every strand, in parallel where allowed; results in the given order.
 
     BLAS is single-threaded inside, also for one strand alone: how a threaded BLAS cuts a sum
-    depends on the number of threads, and so would the last digits. A strand that calls this
-    function again runs its own strands one after the other.
+    depends on the number of threads, and so would the last digits. The caller works too, and idle
+    threads help: whoever is free takes the next strand. A strand that calls this function again
+    does the same, so that all threads are used where there are fewer outer strands than threads,
+    and nobody waits for a thread that is busy. Of several errors the first strand's is raised.
 
     Examples
     --------
@@ -238,26 +305,65 @@ def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[R
     [3, 7]
     """
     with single_threaded_blas():
-        threads = 1 if len(strands) == 1 else min(available_threads(), len(strands))
-        if threads <= 1 or _inside_strand.get():
+        if len(strands) <= 1 or _alone.get():
             return [work(strand) for strand in strands]
-
-        errors = np.geterr()
-
-        def run(strand: Any) -> Result:
-            _inside_strand.set(True)
-            with np.errstate(**errors):
-                return work(strand)
-
-        # Each strand sees the caller's context, where NumPy keeps its errstate since 2.0; before,
-        # that belonged to the thread.
-        contexts = [copy_context() for _ in strands]
-        pool = _pool(threads, os.getpid())
-        futures = [pool.submit(context.run, run, s) for context, s in zip(contexts, strands)]
+        own = 0 if _inside_strand.get() else 1
+        helpers = _limits.engage(len(strands) - 1, own)
+        token, tally = _inside_strand.set(True), _tally.get()
         try:
-            return [future.result() for future in futures]
+            with nullcontext() if tally is None else tally.counting(helpers + 1, len(strands)):
+                if helpers:
+                    return _shared(work, strands, helpers)
+                return [work(strand) for strand in strands]
         finally:
-            # After a failure nothing may run on outside of the limits.
-            for future in futures:
-                future.cancel()
+            _inside_strand.reset(token)
+            _limits.release(own)
+
+
+def _shared(work: Callable[[Any], Result], strands: Sequence[Any], helpers: int) -> list[Result]:
+    """The strands' results, by this thread and so many others."""
+    waiting = deque(enumerate(strands))
+    results: dict[int, Result] = {}
+    failures: dict[int, BaseException] = {}
+    errors = np.geterr()
+
+    def take() -> None:
+        with np.errstate(**errors):
+            while waiting:
+                try:
+                    number, strand = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                try:
+                    results[number] = work(strand)
+                except BaseException as error:
+                    failures[number] = error
+                    waiting.clear()
+
+    def help_out() -> None:
+        try:
+            take()
+        finally:
+            _limits.release(1)
+
+    # Each thread sees the caller's context, where NumPy keeps its errstate since 2.0; before, that
+    # belonged to the thread.
+    pool = _pool(available_threads(), os.getpid())
+    futures = [pool.submit(copy_context().run, help_out) for _ in range(helpers)]
+    try:
+        take()
+    finally:
+        # Nothing may run on outside of the limits; helpers that did not come are not needed. While
+        # this thread waits for the others, another one may work in its place.
+        waiting.clear()
+        for future in futures:
+            if future.cancel():
+                _limits.release(1)
+        _limits.release(1)
+        try:
             wait(futures)
+        finally:
+            _limits.release(-1)
+    if failures:
+        raise failures[min(failures)]
+    return [results[number] for number in range(len(strands))]

@@ -230,6 +230,8 @@ def sums_by_blocks(
 TINY_WORK = 8_000
 # Below this many multiplications one thread does it all: a thread pool would cost more.
 SMALL_WORK = 2_000_000
+# Strands for many threads, none of them so short that taking it would be felt.
+_STRANDS, _WORK_OF_STRAND = 32, SMALL_WORK // 8
 # A block, read once from memory, must stay in a level-2 cache of one megabyte.
 BLOCK_BYTES = 3 << 18
 
@@ -253,7 +255,8 @@ def rows_per_block(n: int, d: int) -> int:
 
 def row_strands(n: int, d: int, work: int) -> list[tuple[int, int]]:
     """Contiguous row ranges for so many multiplications: they depend on the shape alone."""
-    count = 1 if work < SMALL_WORK else (8 if d <= 400 else 4)
+    # Sums of squares of so many parts take no more memory than the rows, nor four times d^2.
+    count = 1 if work < SMALL_WORK else min(_STRANDS, work // _WORK_OF_STRAND, max(4, n // d))
     count = max(1, min(count, n // rows_per_block(n, d)))
     if count == 1:
         return [(0, n)]

@@ -31,6 +31,7 @@ from scipy.linalg.lapack import dtrcon, dtrtri
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import STRETCH, pull_rows
 from trueline.design import Design
+from trueline.numerics.precision import sum_doubled
 from trueline.problem import ConcomitantProblem, Problem
 
 Array = NDArray[np.float64]
@@ -177,7 +178,7 @@ def certify_concomitant(
     share = 0.0
     if parts.fit_intercept:
         total_u = float(np.abs(weighted).sum())
-        share = 2.2 * (abs(math.fsum(weighted.tolist())) / total_u + units) if total_u else 0.0
+        share = 2.2 * (abs(float(sum_doubled(weighted)[0])) / total_u + units) if total_u else 0.0
     error = 3 * ((STRETCH + 16 + np.log2(n + 2)) * _EPS + share) * wide * u_size
     level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
     beside = np.abs(y - level)
@@ -267,5 +268,5 @@ def _balanced(u: Array, s: Array, bound: float) -> Array:
     if room == 0.0:
         return u
     u = u - inside * (float((s * u).sum()) / room)
-    u = u - inside * (math.fsum((s * u).tolist()) / room)
+    u = u - inside * (float(sum_doubled(s * u)[0]) / room)
     return np.clip(u, -bound, bound)

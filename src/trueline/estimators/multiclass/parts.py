@@ -128,11 +128,12 @@ def fit_parts(
     """Fit all binary problems, in parallel where that is asked for.
 
     Estimators of this package run in threads: their kernels release the interpreter's lock, and X
-    is not copied to other processes. With ``n_jobs=None`` they use the threads that BLAS may use.
+    is not copied to other processes. With ``n_jobs=None`` or -1 they use the threads that BLAS may
+    use, which then share the work inside of the parts too.
     Others run as joblib runs them: one after the other unless ``n_jobs`` says more.
     """
     ours = is_ours(estimator)
-    if verbose == 0 and (len(binaries) == 1 or (ours and n_jobs is None)):
+    if verbose == 0 and (len(binaries) == 1 or (ours and n_jobs in (None, -1))):
         settings = get_config()
 
         def run(binary: Binary) -> Any:

@@ -36,6 +36,7 @@ from trueline.estimators.shared.validation import (
     validate_data,
     wrappers,
 )
+from trueline.numerics.blas import run_strands
 from trueline.online.pass_kernels import Penalty
 from trueline.online.passes import (
     Order,
@@ -54,6 +55,8 @@ Array = NDArray[np.float64]
 # By how much scikit-learn lets the intercept of sparse rows move, compared with the weights.
 _SPARSE_INTERCEPT = 0.01
 _ONE = np.ones(1)
+# Classes learn side by side from so many numbers on.
+_LEAST_SHARED = 200_000
 
 
 class Outcome(NamedTuple):
@@ -281,11 +284,17 @@ class OnlineClassifier(
         later = np.zeros((len(W), W.shape[1] + 1 if self.average else 0))
         if self.average:
             later[:, :-1], later[:, -1] = W, b  # the start counts from the first visit on
-        tasks, outcomes = [], []
-        for r in range(len(W)):
-            task = self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
-            tasks.append(task)
-            outcomes.append(self._learn_problem(task, seeds[r], keep))
+        tasks = [
+            self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
+            for r in range(len(W))
+        ]
+
+        def learn(r: int) -> Outcome:
+            return self._learn_problem(tasks[r], seeds[r], keep)
+
+        # Batches are read for one class after the other; few numbers are not worth a thread.
+        is_shared = not isinstance(rows.X, StackedDesign) and rows.X.size >= _LEAST_SHARED
+        outcomes = list((run_strands if is_shared else map)(learn, range(len(W))))
         records = [outcome.record for outcome in outcomes]
         tally = np.array([task.tally for task in tasks])
         n_iter = max(outcome.n_iter for outcome in outcomes)

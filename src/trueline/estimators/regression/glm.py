@@ -361,7 +361,7 @@ class GeneralizedLinearRegressor(
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         certificate = replace(self.certificate_, reading=None)
         try:
             data = self._verified_data(X, y, sample_weight, offset, exposure)

@@ -49,6 +49,7 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
+from trueline.numerics.blas import Tally
 from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
@@ -384,9 +385,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
 
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
-        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
+        seen = Seen(X, y, sample_weight, attributes)
+        with watch(self, trace, seen) as monitor, Tally() as tally:
             plan, solution = self._solve(problem, X, monitor, moments, options)
             self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._solution_facts["threads"] = tally.facts()
         self._keep_of_rows(X, y, sample_weight)
 
     def _check_parameters(self) -> None:
@@ -522,7 +525,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             arguments, and prints as its formula.
         """
         check_is_fitted(self)
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         return objective_of(self, X, y, sample_weight, **data)
 
     def _gradient_of_given(self, G: Array, g: Array) -> tuple[Array, Array]:
@@ -543,7 +546,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
         def check() -> Verification:
             certificate = self.certificate_
@@ -590,7 +593,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is None:
             check_is_fitted(self)
             return replace(self._explained_fit(), all=all)
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._check_parameters()

@@ -47,6 +47,7 @@ from sklearn.utils._param_validation import (
 )
 
 from trueline.check import Check, Verification
+from trueline.estimators.shared.files import take_files
 from trueline.estimators.shared.validation import with_rows_in_memory
 
 _T = TypeVar("_T")
@@ -170,6 +171,7 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
         cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
         if "fit" in vars(cls):
             cls.fit = with_rows_in_memory(cls.fit)
+        take_files(cls)
         return update_abstractmethods(cls)  # one of them may have been __init__
 
     return complete

@@ -53,6 +53,8 @@ class Explanation(Readable):
                 f"{facts['seconds']:.3g} s: {facts['status']}"
             )
             lines += [f"           {note}" for note in facts["notes"]]
+            if "threads" in facts:
+                lines.append(f"threads    {_threads_text(*facts['threads'])}")
             stages = facts.get("stages", ())
             for i, stage in enumerate(stages if len(stages) > 1 else ()):
                 lines.append(f"{'' if i else 'stages':<11}{i + 1}. {_stage_text(*stage)}")
@@ -60,6 +62,17 @@ class Explanation(Readable):
             lines.append(f"proof      {self.certificate}")
             lines.append(f"           {self.certificate.statement}")
         return "\n".join(lines)
+
+
+def _threads_text(used: int, allowed: int, strands: int, share: float) -> str:
+    """How many threads were used, and what bounds them."""
+    threads = f"{used} of {counted(allowed, 'thread')}"
+    if strands == 1:
+        return f"{threads}: no part of the work was worth sharing"
+    work = f"{share:.0%} of the time went into work cut into up to {strands} parts"
+    if allowed == 1:
+        return f"{threads}: no more are allowed; {work}"
+    return f"{threads}: {work}, the rest ran on one thread"
 
 
 def in_given_terms(
@@ -204,7 +217,7 @@ class Certified:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        X, y, sample_weight = unpacked(X, y, sample_weight, self)
+        X, y, sample_weight = unpacked(X, y, sample_weight)
 
         def check() -> Verification:
             return self.certificate_.verify(X, y, sample_weight)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
-# What ``fit`` of a path passes on to ``trueline.open``.
+# What methods of a path pass on to ``trueline.open``.
 _OPENING = frozenset(inspect.signature(open_rows).parameters) - {"source"}
 # The rows that linear models take.
 _USUAL = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
@@ -40,8 +40,6 @@ def validate_data(
     estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``; rows in batches are checked when they are read."""
-    if isinstance(X, str | Path) and not options.get("reset", True):
-        X = _opened(X, columns=_names_of(estimator))[0]
     if isinstance(X, StackedDesign):
         return _validated_batches(estimator, X, y, **options)
     if is_dask(X):
@@ -108,19 +106,16 @@ def _opened(X: str | Path, y: Any = None, sample_weight: Any = None, **how: Any)
     return rows, y, rows.weights if is_name else sample_weight
 
 
-def _names_of(estimator: Any) -> list[str] | None:
+def names_of_columns(estimator: Any) -> list[str] | None:
     """The columns of a fitted model, if they have names."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
-def unpacked(X: Any, y: Any, sample_weight: Any, model: Any = None) -> tuple[Any, Any, Any]:
-    """Rows, target and weights; batches bring their own, where these are not given.
-
-    Of files that are named by a path the columns of the model are read, if it has been fitted.
-    """
+def unpacked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, target and weights; batches bring their own, where these are not given."""
     if isinstance(X, str | Path):
-        return _opened(X, y, sample_weight, columns=_names_of(model))
+        return _opened(X, y, sample_weight)
     if is_dask(X):
         X = on_cluster(X, y, sample_weight)
         return X, X.target, X.weights
@@ -130,8 +125,13 @@ def unpacked(X: Any, y: Any, sample_weight: Any, model: Any = None) -> tuple[Any
     return X, y, X.weights if sample_weight is None else sample_weight
 
 
-def _rows_of(X: Any, y: Any, sample_weight: Any, how: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """What ``fit`` is given, unpacked; ``how`` says what of the files of a path is read."""
+def opening(named: dict[str, Any]) -> dict[str, Any]:
+    """Take what ``trueline.open`` is told out of the arguments of a method."""
+    return {name: named.pop(name) for name in _OPENING & set(named)}
+
+
+def rows_of(X: Any, y: Any, sample_weight: Any, how: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """What a method is given, unpacked; ``how`` says what of the files of a path is read."""
     if isinstance(X, str | Path):
         return _opened(X, y, sample_weight, **how)
     if how:
@@ -151,9 +151,9 @@ def takes_batches(fit: Any) -> Any:
     def with_batches(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if isinstance(X, StackedDesign | str | Path) or is_dask(X):
             signature = inspect.signature(fit)
-            how = {name: named.pop(name) for name in _OPENING & set(named)}
+            how = opening(named)
             named = signature.bind_partial(self, X, *given, **named).arguments
-            X, y, weights = _rows_of(X, named.get("y"), named.get("sample_weight"), how)
+            X, y, weights = rows_of(X, named.get("y"), named.get("sample_weight"), how)
             if "sample_weight" in signature.parameters:
                 named["sample_weight"] = weights
             elif weights is not None:

@@ -99,14 +99,7 @@ def solve_pairwise(
             part = source if k == 2 else source.subset(rows)
         return rows, solve(rows, np.repeat([1, -1], sizes), part)
 
-    pairs = list(pairs_of(k))
-    if len(pairs) == 1:
-        return [one(pairs[0])]
-    halves = [pairs[0::2], pairs[1::2]]
-    done = run_strands(lambda some: [one(pair) for pair in some], halves)
-    found: list[Any] = [None] * len(pairs)
-    found[0::2], found[1::2] = done[0], done[1]
-    return found
+    return run_strands(one, list(pairs_of(k)))
 
 
 def _joined(K: NDArray[Any], first: slice, second: slice) -> MatrixSource:

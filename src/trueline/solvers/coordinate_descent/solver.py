@@ -22,7 +22,7 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.fenchel import is_fenchel
 from trueline.moments import Moments
-from trueline.numerics.blas import available_threads, run_strands
+from trueline.numerics.blas import run_strands
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
@@ -285,10 +285,7 @@ def solve_paths(
         parts = coefs[:, None], b[None], gaps, allowed, name, steps, own
         return PathSolution(path[: len(points)], *parts)
 
-    # One path that is left over has all threads to itself instead of keeping one busy.
-    together = len(work) - (not from_moments and len(work) % available_threads() == 1)
-    found = run_strands(lambda one: follow(*one), work[:together])
-    return found + run_strands(lambda one: follow(*one), work[together:])
+    return run_strands(lambda one: follow(*one), work)
 
 
 def _source(problems: ProblemSet, number: int, moments: Moments | None) -> Source:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ Integers = NDArray[np.int64]
 
 # Products of so many numbers are worth a second strand.
 _MANY = 200_000
+# So many strands, if each has as many numbers, and of sums so many for each that it clears.
+_STRANDS, _WORK_OF_STRAND, _SCATTERED = 32, 50_000, 4
 
 
 class Rows:
@@ -107,13 +110,17 @@ class Rows:
             self._pull(*self._parts, rows[strand], weights[strand], self.constant, out)
             return out
 
-        return fold(run_strands(work, self._strands(len(rows))))
+        # Each strand clears and adds sums of its own.
+        most = len(rows) * self._density / (_SCATTERED * self.size)
+        return fold(run_strands(work, self._strands(len(rows), most)))
 
-    def _strands(self, count: int) -> list[slice]:
-        """Two halves if they are long."""
+    def _strands(self, count: int, most: float = _STRANDS) -> list[slice]:
+        """Two parts or more if they are long."""
+        parts = min(most, _STRANDS, count * self._density // _WORK_OF_STRAND)
         if count * self._density < _MANY:
             return [slice(0, count)]
-        return [slice(0, count // 2), slice(count // 2, count)]
+        cuts = np.linspace(0, count, max(2, int(parts)) + 1).astype(int)
+        return [slice(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
 def _doubles(design: Design) -> Array:

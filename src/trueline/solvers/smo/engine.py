@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ _INNER = 0.1
 # each portion it is asked whether they still get anywhere.
 _PORTION = 20
 _LEAST_PORTION = 10_000
+# So many products are worth a thread's while.
+_WORK_OF_STRAND = 200_000
 # A pair of each of two groups.
 _LEAST_SET = 4
 # Steps without a limit by the caller: so many, or so many for each multiplier if that is more.
@@ -354,8 +357,6 @@ class RowCache:
         self.clock = 0
         self.filled = 0
         self.computed = 0
-        half = (n + 1) // 2
-        self.strips = [(0, n)] if n < 4096 else [(0, half), (half, n)]
 
     def add(self, rows: Index, weight: Array, scores: Array) -> None:
         """scores += sum_r weight_r K[r] over distinct rows, computed where they are missing."""
@@ -401,5 +402,11 @@ class RowCache:
         self.used[places] = self.clock
 
     def _sum(self, table: NDArray[Any], places: Index, weight: Array, scores: Array) -> None:
-        if len(places):
-            run_strands(lambda strip: add_rows(table, places, weight, scores, *strip), self.strips)
+        if not len(places):
+            return
+        n = len(scores)
+        count = max(1, min(32, n * len(places) // _WORK_OF_STRAND))
+        cuts = np.linspace(0, n, count + 1).astype(np.intp)
+        run_strands(
+            lambda strip: add_rows(table, places, weight, scores, *strip), list(pairwise(cuts))
+        )

@@ -42,6 +42,7 @@ from scipy.linalg import blas, lapack
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_curvature
+from trueline.certificates.evaluation import level_hessian
 from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.solvers.iterative import minimise_along
@@ -457,15 +458,14 @@ def intercept_shifts(loss: Loss, target: Array, Z: Array, s: Array) -> Array:
     s : array of shape (n,)
         Weights.
     """
-    k = Z.shape[1]
-    shift, units = np.zeros(k), np.eye(k)
+    shift = np.zeros(Z.shape[1])
     u = loss.gradient(target, Z)
     slope = s @ u
     for _ in range(_STEPS):
         if np.abs(slope).max() <= 4 * _EPS * float((s @ np.abs(u)).max()):
             break
         hessian_terms = loss.hessian_terms(target, Z + shift)
-        H = np.stack([s @ loss.hessian_product(hessian_terms, unit[None, :]) for unit in units])
+        H = level_hessian(loss, hessian_terms, s)
         ahead = shift - np.linalg.lstsq(H, slope, rcond=1e-12)[0]
         u = loss.gradient(target, Z + ahead)
         after = s @ u

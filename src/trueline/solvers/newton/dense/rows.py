@@ -185,7 +185,9 @@ class StandardRows:
         """sum_i t_i a_i, for t of shape (n,) or (n, k)."""
         if self.is_copy:
             return self.design.rmatvec(t)
-        return self._standardised(self.design.rmatvec(t), t.sum(axis=0))
+        # NumPy adds side by side only along contiguous memory.
+        overall = np.ascontiguousarray(t.T).sum(axis=-1)
+        return self._standardised(self.design.rmatvec(t), overall)
 
     def _standardised(self, sums: Array, overall: Array) -> Array:
         count = len(self.kept)
@@ -321,7 +323,9 @@ def _is_ordinary(size: Array) -> bool:
 
 Result = TypeVar("Result")
 
-_LONG, _PIECE, _STRANDS = 100_000, 8192, 8
+# Pieces stay in a cache; fewer than four of them take no longer than waking another thread.
+_PIECE = 8192
+_LONG = 4 * _PIECE
 
 
 def rowwise(function: Callable[..., Array], *arrays: Array) -> Array:
@@ -343,7 +347,7 @@ def rowwise(function: Callable[..., Array], *arrays: Array) -> Array:
     def work(piece: slice) -> None:
         out[piece] = function(*(array[piece] for array in arrays))
 
-    _piecewise(work, len(out))
+    piecewise(work, len(out))
     return out
 
 
@@ -356,7 +360,7 @@ def derivatives(loss: Loss, y: Array, z: Array) -> tuple[Array, Array]:
     def work(piece: slice) -> None:
         u[piece], curvatures[piece] = loss.derivatives(y[piece], z[piece])
 
-    _piecewise(work, len(y))
+    piecewise(work, len(y))
     return u, curvatures
 
 
@@ -373,20 +377,16 @@ def derivatives_along(
         weighted = s[piece] * own
         return np.array([weighted @ u[piece], (weighted * own) @ curvatures[piece]])
 
-    parts = [work(slice(None))] if n < _LONG else _piecewise(work, n)
-    slope, curvature = np.sum(parts, axis=0)
+    slope, curvature = np.sum(piecewise(work, n), axis=0)
     return u, curvatures, float(slope), float(curvature)
 
 
-def _piecewise(work: Callable[[slice], Result], n: int) -> list[Result]:
-    """Apply ``work`` to pieces of n rows; the results in their order."""
-    cuts = np.linspace(0, n, _STRANDS + 1).astype(int)
-
-    def strand(number: int) -> list[Result]:
-        starts = range(cuts[number], cuts[number + 1], _PIECE)
-        return [work(slice(start, min(start + _PIECE, cuts[number + 1]))) for start in starts]
-
-    return [result for part in run_strands(strand, range(_STRANDS)) for result in part]
+def piecewise(work: Callable[[slice], Result], n: int) -> list[Result]:
+    """Apply ``work`` to pieces of n rows, of few rows at once; the results in their order."""
+    if n < _LONG:
+        return [work(slice(0, n))]
+    pieces = [slice(start, min(start + _PIECE, n)) for start in range(0, n, _PIECE)]
+    return run_strands(work, pieces)
 
 
 # Changed rows are gathered and summed twice as slowly as all rows in their place.

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
-from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
+from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows, piecewise, rowwise
 
 Array = NDArray[np.float64]
 
@@ -61,24 +61,33 @@ def best_scale(residual: Array, weights: Array, epsilon: float, near: float = 0.
     >>> best_scale(np.array([3.0, -3.0, 3.0]), np.ones(3), epsilon=1.35)
     3.0
     """
-    largest = float(np.abs(residual).max(initial=0.0))
+    n = len(residual)
+    ends = piecewise(lambda some: np.abs(residual[some]).max(initial=0.0), n)
+    largest = float(max(ends, default=0.0))
     if largest == 0.0:
         return 0.0
-    square, total = (residual / largest) ** 2, float(weights.sum())
-    weighted = weights * square
+    square = rowwise(lambda some: (some / largest) ** 2, residual)
+    total, weighted = float(weights.sum()), rowwise(np.multiply, weights, square)
+
+    def sums_inside(most: float) -> tuple[float, float]:
+        """The curvature of those inside, and what those beyond it weigh."""
+
+        def work(some: slice) -> Array:
+            inside = square[some] <= most
+            return np.array([weighted[some] @ inside, weights[some] @ inside])
+
+        curvature, inside = np.sum(piecewise(work, n), axis=0)
+        return float(curvature), epsilon**2 * (total - float(inside))
+
     lowest = total / float(weighted.sum())  # as if no residual were beyond
     q = lowest
     if near > 0:
         # The tangent of a concave function lies above it: from anywhere, one step leads to a point
         # before the root.
-        inside = square <= (epsilon * near / largest) ** 2
-        curvature = float(weighted @ inside)
-        beyond = epsilon**2 * (total - float(weights @ inside))
+        curvature, beyond = sums_inside((epsilon * near / largest) ** 2)
         q = max((total - beyond) / curvature, lowest) if curvature > 0 else lowest
     for _ in range(100):
-        inside = square * q <= epsilon**2
-        curvature = float(weighted @ inside)
-        beyond = epsilon**2 * (total - float(weights @ inside))
+        curvature, beyond = sums_inside(epsilon**2 / q)
         if beyond >= total or curvature == 0.0:
             return 0.0  # no scale is too small
         ahead = (total - beyond) / curvature
@@ -120,8 +129,15 @@ class Profile:
         scale = max(scale, self.floor)
         if scale == 0.0:
             return 0.0, 2 * self.epsilon * np.sign(residual), np.zeros(len(residual), dtype=bool)
-        part = residual / scale
-        return scale, 2 * np.clip(part, -self.epsilon, self.epsilon), np.abs(part) <= self.epsilon
+        u, inside = np.empty(len(residual)), np.empty(len(residual), dtype=bool)
+
+        def work(some: slice) -> None:
+            part = residual[some] / scale
+            u[some] = 2 * np.clip(part, -self.epsilon, self.epsilon)
+            inside[some] = np.abs(part) <= self.epsilon
+
+        piecewise(work, len(residual))
+        return scale, u, inside
 
     def _evaluate(self) -> None:
         rows, s = self.rows, self.rows.weights
@@ -166,17 +182,21 @@ class Profile:
         own, across = float(quad @ (self.v * self.direction)), float(quad @ self.direction**2)
 
         def slope(t: float) -> tuple[float, float]:
-            residual = self.residual + t * change
+            residual = rowwise(lambda now, rise: now + t * rise, self.residual, change)
             scale, u, inside = self._at(residual)
-            weighted = s * change
-            at = float(weighted @ u) + own + t * across
+
+            def work(some: slice) -> Array:
+                z, rise = residual[some], change[some]
+                weighted, kept = s[some] * rise, s[some] * inside[some]
+                inner, outer = kept * rise, kept * z
+                return np.array([weighted @ u[some], inner @ rise, inner @ z, outer @ z])
+
+            at, curvature, mixed, square = map(float, np.sum(piecewise(work, len(s)), axis=0))
+            at += own + t * across
             if scale == 0.0:
                 return at, across
-            inner = weighted * inside
-            square = float((s * inside * residual) @ residual)
-            curvature = float(inner @ change)
             if square > 0 and scale > self.floor:
-                curvature -= float(inner @ residual) ** 2 / square
+                curvature -= mixed**2 / square
             return at, max(curvature, 0.0) * 2 / scale + across
 
         t = minimise_along(slope, first)

@@ -1,0 +1,72 @@
+"""Methods of rows that are given the path of files: ``verify("folder/*.parquet", target="y")``.
+
+What ``fit`` does with a path it does by itself (``takes_batches``).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from pathlib import Path
+from typing import Any
+
+from trueline.estimators.shared.validation import names_of_columns, opening, rows_of
+from trueline.streams import Batches
+
+# The methods whose first argument are rows, beside those that learn.
+_METHODS = (
+    "aic",
+    "bic",
+    "certify",
+    "decision_function",
+    "explain",
+    "log_likelihood",
+    "log_posterior",
+    "objective",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "score",
+    "score_samples",
+    "transform",
+    "verify",
+)
+
+
+def take_files(cls: Any) -> None:
+    """Let the methods of a class take paths and batches, which bring their target along."""
+    for name in _METHODS:
+        method = inspect.getattr_static(cls, name, None)
+        if inspect.isfunction(method) and not hasattr(method, "takes_files"):
+            setattr(cls, name, _taking_files(method))
+
+
+def _taking_files(method: Any) -> Any:
+    @functools.wraps(method)
+    def with_files(self: Any, *given: Any, **named: Any) -> Any:
+        X = given[0] if given else named.get("X")
+        if not isinstance(X, Batches | str | Path):
+            return method(self, *given, **named)
+        call = _with_rows(method, self, given, named)
+        return method(*call.args, **call.kwargs)
+
+    with_files.takes_files = True  # type: ignore[attr-defined]
+    return with_files
+
+
+def _with_rows(
+    method: Any, model: Any, given: tuple[Any, ...], named: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a method, with rows, target and weights in place of a path."""
+    signature = inspect.signature(method)
+    how = opening(named)
+    call = signature.bind_partial(model, *given, **named)
+    values = call.arguments
+    X, y, weights = values["X"], values.get("y"), values.get("sample_weight")
+    if isinstance(X, str | Path):
+        how.setdefault("columns", names_of_columns(model))
+    found = zip(("X", "y", "sample_weight"), rows_of(X, y, weights, how))
+    for name, value in found:
+        if name in signature.parameters and value is not None:
+            values[name] = value
+    return call
