@@ -274,36 +274,46 @@ class Batches(StackedDesign, Readable):
             count = len(batch[0])
             if self._target_name and not self._is_target(batch.pop(), start):
                 raise TableError(self._reordered)
-            block = np.empty((count, len(batch)), self.dtype, order="F")
-            for j, column in enumerate(batch):
-                try:
-                    block[:, j] = column
-                except ValueError:
-                    raise TableError(_not_numbers(self.columns[j], column)) from None
-            if not self._is_checked:
-                looks.append(self._look_at(block, start))
+            look = None if self._is_checked else self._look_at(start, count)
+            yield self._block_of(batch, count, look)
+            if look is not None:
+                looks.append(look._replace(rows=start + look.rows))
             start += count
-            yield block
         if looks and first == 0:
             places, X, low, high = zip(*looks)
             self._first = _First(
                 np.concatenate(places), np.concatenate(X), np.min(low, axis=0), np.max(high, axis=0)
             )
 
+    def _look_at(self, start: int, count: int) -> _First:
+        """Which rows of a batch are taken along, and room for what is seen of it."""
+        kept = min(count, -(-count * self._rows // self.shape[0]))
+        draw = np.random.default_rng(start)
+        some = np.sort(draw.choice(count, kept, replace=False, shuffle=False))
+        d = len(self.columns)
+        return _First(some, np.empty((kept, d), self.dtype, order="F"), np.empty(d), np.empty(d))
+
+    def _block_of(self, batch: Columns, count: int, look: _First | None) -> NDArray[np.floating]:
+        """The columns of a batch in one array, looked at one by one while the cache holds them."""
+        block = np.empty((count, len(batch)), self.dtype, order="F")
+        for j, column in enumerate(batch):
+            own = block[:, j]
+            try:
+                own[:] = column
+            except ValueError:
+                raise TableError(_not_numbers(self.columns[j], column)) from None
+            if look is not None:
+                look.low[j], look.high[j] = own.min(), own.max()
+                look.X[:, j] = own[look.rows]
+        if look is not None:
+            self._require_finite(np.isfinite(look.low) & np.isfinite(look.high))
+        return block
+
     def _is_target(self, values: NDArray[Any], start: int) -> bool:
         """Whether these are the targets from a row on; other sizes are noticed elsewhere."""
         assert self.target is not None
         known = self.target[start : start + len(values)]
         return len(known) < len(values) or bool((known == values).all())
-
-    def _look_at(self, block: NDArray[np.floating], start: int) -> _First:
-        """Some rows of a batch, and the ends of its columns; an error if one is not finite."""
-        low, high = block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
-        self._require_finite(np.isfinite(low) & np.isfinite(high))
-        count = min(len(block), -(-len(block) * self._rows // self.shape[0]))
-        draw = np.random.default_rng(start)
-        some = np.sort(draw.choice(len(block), count, replace=False, shuffle=False))
-        return _First(start + some, block[some], low, high)
 
     def _require_finite(self, is_finite: NDArray[np.bool_]) -> None:
         if not is_finite.all():

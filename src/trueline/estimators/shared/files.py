@@ -28,7 +28,6 @@ _METHODS = (
     "predict_proba",
     "score",
     "score_samples",
-    "transform",
     "verify",
 )
 
