@@ -63,6 +63,8 @@ _FIRST_MU, _LEAST_MU = 1e-8, 1e-9
 _CUT, _WHOLE = 0.3, 0.9
 # A slope at the end of a step, as a share of that at its beginning, which is worth no other pass.
 _WHOLE_SLOPE = 0.2
+# What a step promises, relative to the objective, where slopes along it are made of rounding.
+_UNSEEN = 1e-24
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_DECREASE = 1e-6
@@ -273,7 +275,9 @@ class Descent:
             return rise + own + t * across, curvature + across
 
         is_end = is_read and abs(slope(1.0)[0]) <= _WHOLE_SLOPE * abs(first)
-        t = 1.0 if is_end else minimise_along(slope, first)
+        # A search among slopes of rounding would look at eighty points.
+        is_whole = is_end or -first <= _UNSEEN * abs(self.objective)
+        t = 1.0 if is_whole else minimise_along(slope, first)
         if is_end:
             self._look = ahead
             self.v, self.z, there = ahead.v, ahead.z, (ahead.u, ahead.h)
