@@ -31,6 +31,7 @@ from trueline.estimators.kernel import kernel_function
 from trueline.gaussian_process import search
 from trueline.gaussian_process.covariance import covariance, cross_covariance, recognise
 from trueline.gaussian_process.likelihood import Likelihood, generic_likelihood
+from trueline.gaussian_process.proof import certify_process
 from trueline.gaussian_process.search import climb, maximise, walk
 
 KNOWN = [
@@ -489,3 +490,16 @@ def test_values_that_do_not_exist_do_not_end_a_search():
     model = GaussianProcessRegressor().fit(X, y)
     assert model.n_iter_ > 5
     assert model.log_marginal_likelihood_value_ > start + 1000
+
+
+def test_matrices_that_are_definite_only_up_to_rounding_have_a_certificate():
+    """Nothing is known of the determinant then, and the certificate says so."""
+    X = np.array([[0.0], [0.0], [1.0], [2.0]])
+    Y = np.array([[1.0], [1.0], [3.0], [2.0]])
+    coef = np.zeros((4, 1))
+    coef[1:] = np.linalg.solve(RBF()(X[1:]), Y[1:])
+    proof = certify_process(
+        RBF(), X, Y, np.zeros(4), coef, 0.0, True, level=np.zeros(1), scale=np.ones(1)
+    )
+    assert proof.objective_rounding == proof.slope == np.inf
+    assert 0 <= proof.residual < 1e-12

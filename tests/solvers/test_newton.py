@@ -13,12 +13,13 @@ from numpy.testing import assert_allclose
 from trueline import LinearRegressor, LogisticRegression
 from trueline.certificates import verify
 from trueline.design import as_design
-from trueline.losses import Huber, Squared, SquaredEpsilonInsensitive
+from trueline.losses import Huber, Poisson, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from trueline.penalties import L1, L2, Bounded, ElasticNet, NonNegative, NoPenalty
 from trueline.planner import make_plan
 from trueline.problem import Problem
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.iterative import minimise_along
+from trueline.solvers.newton.dense import descent
 from trueline.solvers.newton.dense.rows import FollowingGram, StandardRows
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
@@ -415,3 +416,27 @@ def test_few_digits_take_few_steps_and_are_proven(fit_intercept, l1_ratio):
         assert certificate.objective - best <= certificate.gap * (1 + 1e-6)
         assert certificate.gap <= tol**2 * 3000 * np.log(2)
         assert model.verify(X, y)
+
+
+def test_nothing_is_searched_among_slopes_of_rounding(monkeypatch):
+    """Of columns that say nothing of the target the constant is the answer, up to rounding."""
+    looks, along = [], descent.derivatives_along
+    monkeypatch.setattr(
+        descent, "derivatives_along", lambda *given: looks.append(0) or along(*given)
+    )
+    rng = np.random.default_rng(0)
+    counts = rng.uniform(0.1, 9.0, 40)
+    signs = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    X, y = np.repeat(signs, 40, axis=0) * [0.1, 0.7] + [0.3, 0.2], np.tile(counts, 4)
+    solution = fitted(X, y, Poisson(), L2(1.0))
+    assert_allclose(solution.coef, 0.0, atol=1e-15)
+    assert_allclose(solution.intercept, np.log(y.mean()), rtol=1e-14)
+    assert len(looks) <= 10
+
+
+def test_many_classes_on_a_small_table_take_compiled_steps():
+    """One class after the other is faster than conjugate gradients for all of them."""
+    rng = np.random.default_rng(0)
+    labels = np.where(np.eye(12)[np.arange(360) % 12] > 0, 1.0, -1.0)
+    problem = Problem(as_design(rng.normal(size=(360, 12))), labels, SquaredHinge(), L2(1.0))
+    assert make_plan(problem).chosen == "newton"

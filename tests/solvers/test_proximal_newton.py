@@ -126,6 +126,18 @@ def test_the_hessian_of_coupled_scores_is_that_of_the_losses():
     np.testing.assert_allclose(model.H, expected, atol=1e-12)
 
 
+def test_on_small_tables_each_step_has_its_own_hessian():
+    """With a kept one, or one of some of the rows, there are twice as many."""
+    random = np.random.default_rng(4)
+    X, scores = random.standard_normal((300, 6)), random.gumbel(size=(300, 3))
+    Y = np.eye(3)[(X[:, :3] + scores).argmax(axis=1)]
+    problem = Problem(as_design(X), Y, Softmax(), ElasticNet(1.0, 1.0), True)
+    descent = ColumnDescent(problem, np.ones(6), np.zeros(6), np.zeros((7, 3)))
+    while descent.gap > 1e-10 * descent.objective and descent.steps < 50:
+        descent.step()
+    assert descent.steps <= 8
+
+
 def test_the_shift_that_is_penalised_least():
     random = np.random.default_rng(5)
     V = random.standard_normal((6, 5)) * (random.random((6, 5)) < 0.7)

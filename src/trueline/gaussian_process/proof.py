@@ -106,17 +106,20 @@ def _likelihood_level(
     K = np.array(kernel(X), dtype=np.float64)
     n, k = Y.shape
     K.flat[:: n + 1] += noise
-    L = linalg.cholesky(K, lower=True, check_finite=False)
-    M = linalg.cho_solve((L, True), np.eye(n), check_finite=False)
-    M = 0.5 * (M + M.T)
     size, own = np.sqrt(np.diag(K)), kernel_units(kernel, X) * _EPS
     unit = own + n * _EPS
+    left = _residual(K, Y, coef, own + n * float(np.finfo(np.longdouble).eps), size)
+    residual = float(left.max()) / (float(np.abs(Y).max()) or 1.0)
+    try:
+        L = linalg.cholesky(K, lower=True, check_finite=False)
+    except linalg.LinAlgError:  # definite up to rounding: nothing is known of its determinant
+        return _Level(0.0, math.inf, np.zeros(p), np.full(p, math.inf), residual)
+    M = linalg.cho_solve((L, True), np.eye(n), check_finite=False)
+    M = 0.5 * (M + M.T)
     rough = unit * float(np.abs(M).dot(size).dot(size))  # sum |M_ij| E_ij
     defect = np.abs(np.eye(n) - K @ M) + 2 * unit * np.outer(size, size @ np.abs(M))
     rho = float(np.linalg.norm(defect))
     safe = 1.0 / (1.0 - rho) if rho < 0.25 else math.inf
-    left = _residual(K, Y, coef, own + n * float(np.finfo(np.longdouble).eps), size)
-    residual = float(left.max()) / (float(np.abs(Y).max()) or 1.0)
     # Both the root of the sum of squares and the largest sum of a row are above the spectral norm.
     reach = float(min(np.linalg.norm(M), np.abs(M).sum(axis=0).max())) * safe
     fit = float((Y * coef).sum())

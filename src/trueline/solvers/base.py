@@ -46,6 +46,8 @@ class Facts:
     is_read : bool
         Whether every pass reads the rows anew, from a disk or on a cluster
         (``Design.is_sequential``).
+    is_compiled : bool
+        Whether compiled loops know the loss.
     """
 
     n: int
@@ -64,6 +66,7 @@ class Facts:
     heaviness: float = math.inf
     is_converted: bool = False
     is_read: bool = False
+    is_compiled: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -90,6 +93,7 @@ class Facts:
             heaviness=_heaviness(problem) if strengths == 1 and not unpenalised else math.inf,
             is_converted=problem.design.is_converted,
             is_read=problem.design.is_sequential,
+            is_compiled=bool(problem.loss.compiled),
         )
 
     @property

@@ -32,6 +32,8 @@ from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarg
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import (
     checked_rows,
+    is_plain,
+    keep_columns_of,
     numeric_target,
     refuse_nonfinite,
     takes_batches,
@@ -255,9 +257,12 @@ class GeneralizedLinearRegressor(
         offset: Any = None,
         exposure: Any = None,
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        with numeric_target(self, y):
-            X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
-            own = y.astype(np.float64)
+        if not (is_plain(X, y) and y.ndim == 1):
+            with numeric_target(self, y):
+                X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
+        elif reset:
+            keep_columns_of(self, X)
+        own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
         part, weights, own, shift = with_weight(X, weights, own, shift)

@@ -149,7 +149,7 @@ def solve_from_moments(
     about = moments if problem.fit_intercept else moments.about_zero()
     groups: list[_Group] = []
     notes: list[str] = []
-    rank, narrowest = d, None
+    rank, narrowest, dependent = d, None, None
     curvature = curvature_matrix(problem)
     for strength, targets in same_strength_groups(curvature):
         factor = factor_normal_equations(about, strength)
@@ -167,6 +167,7 @@ def solve_from_moments(
         assert factor is not None
         if factor.basis.shape[1] < rank:
             rank, narrowest = factor.basis.shape[1], factor.space
+            dependent = factor.dependent
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
         own_curvature = curvature if len(targets) == k else curvature[:, targets]
@@ -178,7 +179,7 @@ def solve_from_moments(
         groups.append(_Group(targets, W, b, square, evidence))
         notes = notes or note
     if narrowest is not None and isinstance(problem, Problem):
-        notes.append(rank_note(narrowest, np.sqrt(about.gram.diagonal())))
+        notes.append(rank_note(narrowest, np.sqrt(about.gram.diagonal()), dependent))
     elif rank < d:
         notes.append(f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest")
     W, b, squares = _side_by_side(groups, d, k)

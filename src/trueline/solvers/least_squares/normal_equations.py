@@ -67,6 +67,8 @@ class NormalFactor:
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
     space : array of shape (d, rank), optional
         Vectors that span the row space, if it is not everything.
+    dependent : array of shape (d - rank,), optional
+        Columns that follow from the others, if they are known.
     """
 
     basis: Array
@@ -76,6 +78,7 @@ class NormalFactor:
     condition: float
     left_out: float = 0.0
     space: Array | None = None
+    dependent: Indices | None = None
 
     def solve(self, right: Array) -> Array:
         """(G + A)^{-1} right."""
@@ -271,10 +274,12 @@ def independent_columns(space: Array, size: Array) -> NDArray[np.intp]:
     return np.sort(order[: space.shape[1]])
 
 
-def rank_note(space: Array, size: Array) -> str:
-    """The sentence that says the rank, and which columns depend on others."""
+def rank_note(space: Array, size: Array, dependent: Indices | None = None) -> str:
+    """The sentence that says the rank, and which columns depend on others, if that is known."""
     d, rank = space.shape
-    others = np.delete(np.arange(d), independent_columns(space, size))
+    others = dependent
+    if others is None:
+        others = np.delete(np.arange(d), independent_columns(space, size))
     listed = ", ".join(str(j) for j in others[:_LISTED]) + (
         ", ..." if len(others) > _LISTED else ""
     )

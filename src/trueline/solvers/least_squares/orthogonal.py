@@ -57,6 +57,9 @@ _EPS = float(np.finfo(np.float64).eps)
 # Pivots of a correlation matrix up to this may be rounding; above, up to this condition number, the
 # Gram matrix loses no digits to speak of.
 _CLEAR, _WELL_CONDITIONED, _FAR_APART = 1e-9, 1e6, 1e3
+# Dependences with coefficients whose squares add up to no more, as those of zeros and ones, can be
+# projected out by equations: their condition number is at most one more than that.
+_SMALL = 100.0
 # Squares of smaller numbers lose their digits, and then vanish.
 _UNSQUARED = 1e-145
 
@@ -287,7 +290,12 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
         return None  # columns in small units need digits of C that the Gram matrix has lost
     space, basis = np.zeros((d, rank)), np.zeros((d, rank))
     space[kept], space[free], basis[kept] = np.eye(rank), C.T, inner.basis
-    basis = project(basis, space)
+    if np.vdot(C, C) <= _SMALL:
+        # Away from the complement [-C; 1], by equations of the few columns that depend on others.
+        along = np.linalg.solve(np.eye(len(free)) + C.T @ C, C.T @ inner.basis)
+        basis[kept], basis[free] = inner.basis - C @ along, along
+    else:
+        basis = project(basis, space)
     # X_c M = X_b M_b + (X_f - X_b C) M_f, with M_b the basis for the columns that are kept.
     lost = float(tolerance * size[free] @ np.linalg.norm(basis[free], axis=1))
     growth = 2.0 + float(np.linalg.norm(C * size[kept, None] / size[free]))
@@ -301,6 +309,7 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
         condition=inner.condition,
         left_out=left_out,
         space=space,
+        dependent=np.delete(np.arange(d), kept),
     )
 
 

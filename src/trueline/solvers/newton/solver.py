@@ -121,6 +121,7 @@ class Newton(Solver):
         once = 2.0 * gram_seconds(facts)
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
         seconds = 2 * CALL + once + facts.k * (_STEPS + 2) * each
+        seconds = min(seconds, few_columns.seconds_of_targets(facts))
         flops = 2.0 * n * d * d + facts.k * _STEPS * (4.0 * facts.nonzeros + d**3 / 3)
         # For rows read from disk: the moments, a pass for each step and a proof, and the rounding.
         passes = 2 + (_EVALUATIONS + 1) * facts.k if facts.is_read else 2 + 2 * _STEPS * facts.k

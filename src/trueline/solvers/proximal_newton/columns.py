@@ -150,7 +150,8 @@ class ColumnDescent:
             ratio = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
             squares = float(np.where(excess > 0, excess * (0.5 * excess / quad), 0.0).sum())
         penalty = self._penalty(self.own)
-        self.objective = float((s * loss.value(y, self.Z)).sum()) + penalty
+        self._losses = loss.value(y, self.Z)
+        self.objective = float((s * self._losses).sum()) + penalty
         self.gap = penalty + float((G * self.own).sum()) + min(ratio * self.objective, squares)
         self.G = G + quad * self.own
         self.slope = u.sum(axis=0) if self.fit_intercept else np.zeros(u.shape[1])
@@ -208,7 +209,7 @@ class ColumnDescent:
             at = float((weighted * loss.gradient(y, Z)).sum()) + own + t * across + chord
             return at, float((weighted * curved).sum()) + across
 
-        after = float((s * (loss.value(y, self.Z + change) - loss.value(y, self.Z))).sum())
+        after = float((s * (loss.value(y, self.Z + change) - self._losses)).sum())
         rise = after + own + 0.5 * across + chord
         is_good = rise <= _SUFFICIENT * promise
         return 1.0 if is_good else minimise_along(slope, promise, 1.0)

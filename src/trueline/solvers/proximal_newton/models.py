@@ -5,10 +5,10 @@ r"""The model of a proximal Newton step on the working set, and its minimum by c
 One score: sweeps over the columns, and conjugate gradients once signs are settled. Coupled scores:
 sweeps over the columns, or over H itself where it is small. H of m columns and k scores is a matrix
 of (m k)^2 numbers: coordinate descent on it costs as many for a sweep, however many rows there are.
-It comes from a sample of the rows (about ten for each of its columns: R. H. Byrd, G. M. Chin,
-W. Neveitt, J. Nocedal, "On the use of stochastic Hessian information in optimization methods for
-machine learning", SIAM J. Optim. 21 (2011) 977-995) and is kept while probabilities are about the
-same; gradients are always those of all rows.
+Of larger tables it comes from a sample of the rows (about ten for each of its columns: R. H. Byrd,
+G. M. Chin, W. Neveitt, J. Nocedal, "On the use of stochastic Hessian information in optimization
+methods for machine learning", SIAM J. Optim. 21 (2011) 977-995) and is kept while probabilities are
+about the same; gradients are always those of all rows.
 
 With the intercept, coordinate descent goes column by column on
 
@@ -64,8 +64,9 @@ _FLAT = 1e-100
 # Coordinate descent on a Hessian: most sweeps, and the share of the first decrease it leaves.
 _GRAM_SWEEPS, _GRAM_LEFT = 300, 1e-6
 _MOST_COLUMNS, _ROWS_EACH = 700, 10
-# The Hessian is renewed when probabilities moved by this share of their variance.
-_MOVED = 0.25
+# The Hessian is renewed when probabilities moved by this share of their variance; of small tables
+# at every step, of all rows: so many multiplications take milliseconds, and save most of the steps.
+_MOVED, _QUICK = 0.25, 2e7
 # Steps that had to be cut say that the sample promises too much; whole ones that it does not.
 _CUT, _HARDER, _SOFTER = 0.7, 1.5, 0.8
 # Of the curvature that a row has by itself, what makes up for being certain of a wrong class.
@@ -260,8 +261,8 @@ class CoupledHessian(Model):
 
     def __init__(self, at: ColumnDescent) -> None:
         n, size = len(at.s), at.V.size
-        self._rows = np.arange(n)
-        if _ROWS_EACH * size < n:
+        self._rows, self._is_quick = np.arange(n), n * size**2 <= _QUICK
+        if _ROWS_EACH * size < n and not self._is_quick:
             some = np.random.default_rng(0).choice(n, _ROWS_EACH * size, False, shuffle=False)
             self._rows = np.sort(some)
         ones = np.full((len(self._rows), 1), float(at.fit_intercept))
@@ -274,7 +275,7 @@ class CoupledHessian(Model):
     def renew(self, P: Array) -> None:
         """The Hessian again, if probabilities P of all rows are others than they were."""
         P = P[self._rows]
-        if self._P is not None:
+        if self._P is not None and not self._is_quick:
             moved = float((self._s @ np.abs(P - self._P)).sum())
             if moved <= _MOVED * float((self._s @ (P * (1 - P))).sum()):
                 return

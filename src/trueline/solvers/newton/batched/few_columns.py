@@ -7,6 +7,7 @@ problems at once. The problems are the members of a set, or the targets of one p
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,7 @@ from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Options
+from trueline.solvers.base import CALL, Facts, Options
 from trueline.solvers.newton.batched.steps import Part, descend, sum_classes
 from trueline.solvers.pending import Answer
 
@@ -34,6 +35,8 @@ _MOST_STEPS = 60
 # Of the gap asked for, the part that is not left for what rounding adds to a proof. A step that
 # passes no kink is exact: of losses with kinks less is left.
 _SHARE, _SHARE_PAST_KINKS = 0.5, 1e-10
+# Seconds that a target takes in any case, and for each multiplication of one pass over its rows.
+_EACH, _MULTIPLICATION = 1e-4, 2e-9
 # The unit of the gap is at most this many times the objective that was found.
 _NEAR = 100.0
 # Both labels, as a target.
@@ -73,6 +76,17 @@ def suits(problem: Problem) -> bool:
         and (problem.weights is None or problem.weights.all())
         and ((y.min(axis=0) < 0) & (y.max(axis=0) > 0)).all()
     )
+
+
+def seconds_of_targets(facts: Facts) -> float:
+    """Expected time for several targets of a problem that suits; infinite where it does not."""
+    n, d = facts.n, facts.d
+    is_small = d <= min(_MOST_COLUMNS, n) and n * (d + 1) <= _MOST_NUMBERS
+    if not (is_small and facts.is_compiled and facts.has_one_strength and facts.k > 1):
+        return math.inf
+    if facts.is_sparse or facts.is_read:
+        return math.inf
+    return 2 * CALL + facts.k * (_EACH + _MULTIPLICATION * _work(n, d))
 
 
 def solve_targets(problem: Problem, options: Options, tol: float) -> Solution | None:

@@ -170,6 +170,8 @@ _MOST_NUMBERS, _MOST_COLUMNS = 40_000_000, 2000
 # Penalties above this share of the diagonal hide what sums lose in single precision.
 _SINGLE = 1e-4
 _ROUNDS = 4
+# Up to so many columns the inverses themselves are formed: one product does for all targets.
+_INVERTED = 64
 
 
 def drawn_rows(h: Array, count: int, order: Integers) -> tuple[Integers, Array]:
@@ -259,6 +261,7 @@ class Preconditioner:
     ) -> None:
         self._is_alike = is_alike
         self._factors: list[Factor] = []
+        self._inverses: Array | None = None
         k = h.shape[1]
         if sample is None:
             diagonal = np.empty_like(curvatures)
@@ -282,11 +285,16 @@ class Preconditioner:
             self._factors = [work(t) for t in range(k)]
         else:
             self._factors = run_strands(work, range(k))
+        if len(curvatures) <= _INVERTED:
+            whole = np.eye(len(curvatures))
+            self._inverses = np.array([factor.solve(whole) for factor in self._factors])
 
     def apply(self, R: Array) -> Array:
         """The inverse times R, of shape (d + 1, k)."""
         R = R - R.mean(axis=1, keepdims=True) if self._is_alike else R
-        if self._factors:
+        if self._inverses is not None:
+            out = (self._inverses @ R.T[:, :, None])[:, :, 0].T
+        elif self._factors:
             columns = (factor.solve(R[:, t]) for t, factor in enumerate(self._factors))
             out = np.stack(list(columns), axis=1)
         else:
