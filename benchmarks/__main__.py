@@ -26,6 +26,7 @@ SUITES = (
     "bayes",
     "compare",
     "classification",
+    "texts",
     "kernels",
     "startup",
     "cluster",

@@ -19,6 +19,7 @@ __all__ = [
     "sparse_rows",
     "text_classes",
     "text_rows",
+    "texts",
     "with_condition",
 ]
 
@@ -130,6 +131,71 @@ def text_classes(n: int, d: int, entries: float, *, seed: int = 0) -> tuple[sp.c
     score = X @ (random.standard_normal(d) * (random.random(d) < 0.2))
     score = (score - np.median(score)) / score.std()
     return X, np.where(score + 0.4 * random.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def texts(
+    n: int,
+    d: int,
+    classes: int,
+    *,
+    zipf: float,
+    length: float,
+    values: str,
+    copies: float = 0.0,
+    is_balanced: bool = True,
+    seed: int = 0,
+) -> tuple[sp.csr_matrix, Labels]:
+    """Texts in several classes, word by word, from the words that each class prefers.
+
+    Parameters
+    ----------
+    n, d, classes : int
+        Rows, words (those that no text uses are left out), and classes.
+    zipf : float
+        The share of a word is 1 / (rank + 2.7)^zipf. A class changes that of every fifth word, by
+        a lognormal factor. A quarter of all words come from another class, as texts have more
+        than one topic.
+    length : float
+        Words of the median text; lengths are lognormal with a spread of a factor of two.
+    values : {"tfidf", "counts", "binary"}
+    copies : float
+        The share of rows that repeat another one. A tenth of the labels of copies is drawn anew.
+    is_balanced : bool
+        Otherwise the size of a class falls as 1 / its number.
+    seed : int
+    """
+    random = np.random.default_rng(seed)
+    sizes = np.ones(classes) if is_balanced else 1.0 / np.arange(1, classes + 1)
+    y = random.choice(classes, n, p=sizes / sizes.sum())
+    y[:classes] = np.arange(classes)
+    share = (np.arange(d) + 3.7) ** -zipf
+    factors = np.exp(1.5 * random.standard_normal((classes, d)))
+    shares = share * np.where(random.random((classes, d)) < 0.2, factors, 1.0)
+    lengths = np.maximum(1, random.lognormal(np.log(length), 0.7, n).astype(int))
+    rows = np.repeat(np.arange(n), lengths)
+    topic = np.where(
+        random.random(len(rows)) < 0.25, random.integers(0, classes, len(rows)), y[rows]
+    )
+    words = np.empty(len(rows), dtype=np.int64)
+    for number in range(classes):
+        here = np.flatnonzero(topic == number)
+        reach = np.cumsum(shares[number])
+        words[here] = np.searchsorted(reach, reach[-1] * random.random(len(here)))
+    X = sp.csr_matrix((np.ones(len(rows)), (rows, random.permutation(d)[words])), shape=(n, d))
+    copied = random.choice(n, int(copies * n), replace=False)
+    source = np.arange(n)
+    source[copied] = random.integers(0, n, len(copied))
+    X, y[copied] = X[source], y[source[copied]]
+    y[copied[::10]] = random.integers(0, classes, len(copied[::10]))
+    X = X[:, np.bincount(X.indices, minlength=d) > 0]
+    if values == "binary":
+        X.data[:] = 1.0
+    elif values == "tfidf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        X = TfidfTransformer().fit_transform(X)
+    X.sort_indices()
+    return X, y
 
 
 def dense_classes(n: int, d: int, *, seed: int = 0) -> tuple[Array, Array]:
