@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from trueline import LogisticRegression, logistic_path
+from trueline import LogisticRegression, LogisticRegressionCV, logistic_path
 
 CANCER = load_breast_cancer()
 X2 = (CANCER.data - CANCER.data.mean(axis=0)) / CANCER.data.std(axis=0)
@@ -45,3 +45,19 @@ def test_the_grid_starts_where_the_first_column_enters():
 def test_grids_that_are_none(wrong):
     with pytest.raises(ValueError, match="Cs must be"):
         logistic_path(X2, Y2, **wrong)
+
+
+def test_dummies_with_hardly_a_penalty_take_few_newton_steps():
+    """The columns depend on each other, and hyperplanes separate most of the classes narrowly."""
+    rng = np.random.default_rng(1)
+    n, places, letters = 800, 50, 5
+    columns = rng.integers(letters, size=(n, places)) + letters * np.arange(places)
+    X = sp.csr_array((np.ones(n * places), (np.repeat(np.arange(n), places), columns.ravel())))
+    scores = X @ (
+        rng.standard_normal((X.shape[1], 3)) / (1 + np.arange(X.shape[1]) // letters)[:, None]
+    )
+    y = (scores + rng.standard_normal((n, 3))).argmax(axis=1)
+    options = {"l1_ratios": (0,), "scoring": "accuracy", "use_legacy_attributes": False}
+    model = LogisticRegressionCV(Cs=[1e-2, 1.0, 1e2, 1e4], cv=3, **options).fit(X, y)
+    # Newton's method doubles the digits; steps that are not solved for are many more (73 here).
+    assert model.n_iter_.max() <= 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from trueline import (
     SVC,
@@ -136,3 +137,9 @@ def test_the_classifier_that_was_called_is_named(estimator, value):
     assert "Input X contains" in message
     if np.isnan(value):
         assert f"make_pipeline(TableFeatures(), {type(estimator).__name__}())" in message
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), LassoCV(), HuberRegressor(), SVR(), KernelRidge()])
+def test_a_sparse_target_is_refused_in_words(estimator):
+    with pytest.raises(TypeError, match="Sparse data was passed for y"):
+        estimator.fit(X, sp.csr_matrix([[1.0], [0.0], [2.0], [0.0]]))

@@ -280,3 +280,10 @@ def test_the_ridge_path_is_the_formula_at_every_strength(shape, form, fit_interc
     assert path.alphas[-1] == pytest.approx(1e-6 * path.alphas[0])
     with pytest.raises(ValueError, match="between 0 and 1"):
         regularization_path(X, y, l1_ratio=-0.1)
+
+
+@pytest.mark.parametrize("path", [lasso_path, enet_path])
+def test_rows_and_targets_of_another_number_are_refused_in_words(path):
+    X, y = data("tall")[:2]
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[90, 5\]"):
+        path(X, y[:5])

@@ -107,3 +107,16 @@ def test_texts_that_are_no_classes_are_not_compared_as_such():
     prices = [f"${1000 + i:,}" for i in range(N)]
     with pytest.raises(ValueError, match="every one of its 30 rows has a value of its own"):
         tl.compare(SIZES, prices)
+
+
+@pytest.mark.parametrize("texts", [list, np.array, pd.Series], ids=["list", "array", "Series"])
+@pytest.mark.parametrize("model", [tl.Ridge(), tl.LogisticRegression(), tl.SVC()], ids=str)
+def test_texts_without_a_step_that_reads_them_are_told_of_it(model, texts):
+    rows = texts(["cheap pills", "a meeting"])
+    with pytest.raises(ValueError, match=r"'cheap pills'.*make_pipeline\(TextFeatures\(\)"):
+        model.fit(rows, [0, 1])
+
+
+def test_a_model_that_is_given_by_its_name_is_refused_in_words():
+    with pytest.raises(ValueError, match="'estimator' parameter .* implementing 'fit'"):
+        tl.SequentialFeatureSelector("ridge").fit(SIZES, AMOUNTS)

@@ -172,3 +172,9 @@ def test_runs_of_tags_are_those_of_scikit_learn():
 def test_a_function_that_gives_no_list_of_words_is_named():
     with pytest.raises(TypeError, match="reads each tag must give a list of str; of 'Anna sees"):
         TextFeatures(None, tags=lambda text: "NAME").fit(SENTENCES)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_matrix_of_numbers_is_refused_in_words(form):
+    with pytest.raises(ValueError, match=r"sequence of texts is needed, got .* of shape \(3, 2\)"):
+        TextFeatures().fit(form(np.ones((3, 2))))

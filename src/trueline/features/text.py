@@ -219,6 +219,11 @@ def read_texts(X: Any, what: str = "texts") -> list[str]:
                 "tables with several."
             )
         X = X[next(iter(_names(X)))]
+    if len(getattr(X, "shape", (0,))) == 2 and X.shape[1] != 1:  # an array, or a sparse matrix
+        raise ValueError(
+            f"A sequence of {what} is needed, got {type(X).__name__} of shape {X.shape}. Choose "
+            "one column; if these are numbers already, leave this step out."
+        )
     if hasattr(X, "to_pylist"):  # Arrow
         X = X.to_pylist()
     values = list(X)

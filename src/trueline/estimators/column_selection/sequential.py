@@ -292,7 +292,8 @@ class SequentialFeatureSelector(ExplainMixin, _Refitting):
         """Errors that name the column or the target that holds words, not that all fits failed."""
         last = self.estimator
         last = last.steps[-1][1] if hasattr(last, "steps") else last
-        target = numeric_target(last, y) if is_regressor(last) and y is not None else nullcontext()
+        predicts_numbers = hasattr(last, "fit") and is_regressor(last)  # not a name, say
+        target = numeric_target(last, y) if predicts_numbers and y is not None else nullcontext()
         with naming_columns(X, type(self).__name__), target:
             yield
 

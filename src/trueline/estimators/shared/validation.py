@@ -356,6 +356,13 @@ def naming_columns(X: Any, who: str, names: Any = None) -> Iterator[None]:
                 f"Input X contains NaN{_missing_values(X, names)}. TableFeatures fills in missing "
                 f"values and marks them: make_pipeline(TableFeatures(), {model})."
             ) from error
+        text = _first_text(X)
+        if text is not None:
+            raise ValueError(
+                f"X is a sequence of texts (the first is {text!r}), and {name or 'this'} takes "
+                "rows of numbers. TextFeatures makes numbers of their words: "
+                f"make_pipeline(TextFeatures(), {model})."
+            ) from error
         if found is None:
             raise
         raise ValueError(
@@ -382,9 +389,20 @@ def no_number(X: Any) -> str | None:
             if isinstance(value, date | np.datetime64):
                 return f"Column {name} of X holds dates ({value} in row {row})"
             if is_word(value):
-                shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
-                return f"Column {name} of X holds text ({shown!r} in row {row})"
+                return f"Column {name} of X holds text ({_shortened(value)!r} in row {row})"
     return None
+
+
+def _first_text(X: Any) -> str | None:
+    """The first of a sequence of texts, shortened; None if it is not such a sequence."""
+    if isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
+        return None
+    first = next(iter(X), None)
+    return _shortened(first) if isinstance(first, str) and is_word(first) else None
+
+
+def _shortened(text: str) -> str:
+    return str(text) if len(text) <= 30 else str(text[:27]) + "..."
 
 
 def _missing_values(X: Any, names: Any = None) -> str:
@@ -484,6 +502,11 @@ def numeric_target(estimator: Any, y: Any) -> Iterator[None]:
     ...     print(str(error)[:64])
     LinearRegression predicts numbers, but y[0] is 'low'. Give y as
     """
+    if sp.issparse(y):
+        raise TypeError(
+            f"Sparse data was passed for y, but dense data is required: {type(estimator).__name__} "
+            "takes sparse X only. Give y.toarray()."
+        )
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
 
 from trueline.design import Design, as_design
@@ -609,6 +609,7 @@ def enet_path(
             X, accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], ensure_all_finite=False
         )
     y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
+    check_consistent_length(X, y)
     if y.ndim != 1 and positive:
         raise ValueError("positive=True is not allowed for multi-output (y.ndim != 1)")
     if isinstance(alphas, Integral) and l1_ratio == 0:
