@@ -280,10 +280,10 @@ class Tally:
             _tally.reset(token)
             self.shared += time.perf_counter() - start
 
-    def facts(self) -> list[float]:
+    def facts(self) -> tuple[int, int, int, float]:
         """Threads at work and allowed, the most strands, and their share of the time."""
         share = self.shared / max(self.seconds, 1e-9)
-        return [self.threads, self.allowed, self.strands, share]
+        return self.threads, self.allowed, self.strands, share
 
 
 _tally: ContextVar[Tally | None] = ContextVar("trueline_tally", default=None)

@@ -30,7 +30,7 @@ from trueline.estimators.shared.parameters import (
     same_rows,
     settings_of,
 )
-from trueline.estimators.shared.report import Certified, ExplainMixin
+from trueline.estimators.shared.report import Certified, ExplainMixin, threads_text
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance, recognise
 from trueline.gaussian_process.likelihood import (
@@ -51,6 +51,7 @@ from trueline.gaussian_process.search import (
     warn_unsettled,
 )
 from trueline.guard import Verdict, warn_of_gap
+from trueline.numerics.blas import Tally
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -220,7 +221,8 @@ class GaussianProcessRegressor(
         if vectors and len(y) >= _BY_FORMULA:
             self._structure = recognise(self.kernel_, np.asarray(X, dtype=np.float64))
         self._check_memory(len(y))
-        found = self._search()
+        with Tally() as tally:
+            found = self._search()
         self.n_iter_ = found.evaluations
         self.log_marginal_likelihood_value_ = found.value
         self._factorise()
@@ -230,6 +232,7 @@ class GaussianProcessRegressor(
             "seconds": time.perf_counter() - start,
             "evaluations": found.evaluations,
             "stages": list(found.notes),
+            "threads": list(tally.facts()),
             "by_formula": self._structure is not None,
             "likelihood": float(found.value),
         }
@@ -439,6 +442,7 @@ class GaussianProcessRegressor(
             *(f"{'' if i else 'search':<11}{stage}" for i, stage in enumerate(facts["stages"])),
             f"happened   {counted(facts['evaluations'], 'evaluation')} with all rows, "
             f"{facts['seconds']:.3g} s: log marginal likelihood {facts['likelihood']:.10g}",
+            f"threads    {threads_text(*facts['threads'], rest='went into LAPACK')}",
             f"proof      {certificate}",
             f"           {certificate.statement}",
         ]

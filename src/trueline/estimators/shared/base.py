@@ -389,7 +389,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         with watch(self, trace, seen) as monitor, Tally() as tally:
             plan, solution = self._solve(problem, X, monitor, moments, options)
             self._store(problem, plan, solution, X.dtype, y.ndim)
-        self._solution_facts["threads"] = tally.facts()
+        self._solution_facts["threads"] = list(tally.facts())
         self._keep_of_rows(X, y, sample_weight)
 
     def _check_parameters(self) -> None:

@@ -54,7 +54,7 @@ class Explanation(Readable):
             )
             lines += [f"           {note}" for note in facts["notes"]]
             if "threads" in facts:
-                lines.append(f"threads    {_threads_text(*facts['threads'])}")
+                lines.append(f"threads    {threads_text(*facts['threads'])}")
             stages = facts.get("stages", ())
             for i, stage in enumerate(stages if len(stages) > 1 else ()):
                 lines.append(f"{'' if i else 'stages':<11}{i + 1}. {_stage_text(*stage)}")
@@ -64,7 +64,9 @@ class Explanation(Readable):
         return "\n".join(lines)
 
 
-def _threads_text(used: int, allowed: int, strands: int, share: float) -> str:
+def threads_text(
+    used: int, allowed: int, strands: int, share: float, *, rest: str = "ran on one thread"
+) -> str:
     """How many threads were used, and what bounds them."""
     threads = f"{used} of {counted(allowed, 'thread')}"
     if strands == 1:
@@ -72,7 +74,7 @@ def _threads_text(used: int, allowed: int, strands: int, share: float) -> str:
     work = f"{share:.0%} of the time went into work cut into up to {strands} parts"
     if allowed == 1:
         return f"{threads}: no more are allowed; {work}"
-    return f"{threads}: {work}, the rest ran on one thread"
+    return f"{threads}: {work}, the rest {rest}"
 
 
 def in_given_terms(

@@ -29,7 +29,7 @@ from trueline.estimators.shared.parameters import (
     settings_of,
     validate_changed,
 )
-from trueline.estimators.shared.report import Certified, ExplainMixin
+from trueline.estimators.shared.report import Certified, ExplainMixin, threads_text
 from trueline.estimators.shared.validation import (
     check_array,
     is_plain,
@@ -55,6 +55,7 @@ from trueline.kernels import (
     make_source,
     require_symmetric,
 )
+from trueline.numerics.blas import Tally
 from trueline.solvers import (
     WHOLE,
     DualProgram,
@@ -157,8 +158,10 @@ class SupportVectorMachine(FoundMachine, Certified, ExplainMixin, BaseEstimator)
         self._gamma = gamma_of(self.kernel, self.gamma, X)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
         began = time.perf_counter()
-        self._fit_checked(X, target, weights)
+        with Tally() as tally:
+            self._fit_checked(X, target, weights)
         self._seconds = time.perf_counter() - began
+        self._threads: list[Any] = list(tally.facts())
         if not (np.isfinite(self.intercept_).all() and np.isfinite(self._dense_coef()).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: the input data may contain "
@@ -415,6 +418,7 @@ class SupportVectorMachine(FoundMachine, Certified, ExplainMixin, BaseEstimator)
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
             *(f"           {note}" for note in self._notes),
+            f"threads    {threads_text(*self._threads)}",
             f"found      {len(self.support_):,} support vectors of {self.shape_fit_[0]:,} rows",
             f"proof      {certificate}",
             f"           {certificate.statement}",
