@@ -14,6 +14,7 @@ from trueline import (
     Perceptron,
     PoissonRegressor,
     Ridge,
+    StepwiseRegression,
 )
 
 pytest.importorskip("pyarrow")
@@ -91,6 +92,12 @@ def test_methods_of_rows_alone_open_files(folder, model, target):
             expected = getattr(fitted, name)(TABLE[FEATURES])
             assert _same(getattr(fitted, name)(folder), expected)
             assert _same(getattr(fitted, name)(folder, memory="64KB"), expected)
+
+
+def test_chosen_columns_are_read_from_files(folder):
+    chosen = StepwiseRegression().fit(folder, target="y", columns=FEATURES)
+    expected = chosen.transform(TABLE[FEATURES])
+    np.testing.assert_allclose(chosen.transform(folder).toarray(), expected)
 
 
 def test_what_is_told_of_files_goes_with_a_path(folder):

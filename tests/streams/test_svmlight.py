@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 import trueline
 from trueline import OnlineLogisticRegression
 from trueline.errors import TableError
-from trueline.streams import svmlight
+from trueline.streams import svmlight, svmlight_rows
 from trueline.streams.svmlight_rows import parsed
 
 ODD = b"""# a remark first
@@ -43,8 +43,10 @@ def _assert_same(rows, text):
         np.testing.assert_array_equal(np.signbit(ours), np.signbit(theirs))
 
 
+@pytest.mark.parametrize("is_compiled", [True, False])
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_odd_lines_are_read_as_by_scikit_learn(end):
+def test_odd_lines_are_read_as_by_scikit_learn(monkeypatch, end, is_compiled):
+    monkeypatch.setattr(svmlight_rows, "is_ready", lambda kernel: is_compiled)
     _assert_same(parsed(ODD.strip() + end), ODD)
 
 

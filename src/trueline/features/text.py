@@ -10,7 +10,7 @@ import collections
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import Any, Self
@@ -24,6 +24,9 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.validation import reads_batches
+from trueline.features.text_batches import Terms, counted_rows, texts_of
+from trueline.streams import Batches
 from trueline.wording import shown_as_text
 
 STYLE = (
@@ -180,6 +183,19 @@ class Counter:
             self.idf = np.asarray(weigh.idf_)
         return X
 
+    def counted(self, texts: list[str]) -> tuple[Any, list[str] | None]:
+        """The counts of all terms of some texts, and these terms unless they are hashed."""
+        every = replace(self, terms=None, idf=None, min_count=1, max_features=None)
+        count, _ = every._parts
+        if self.n_hashed is not None:
+            return count.transform(self._hashable(texts)), None
+        try:
+            return count.fit_transform(texts), count.get_feature_names_out().tolist()
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise
+            return sparse.csr_array((len(texts), 0)), []
+
     def transform(self, texts: list[str]) -> Any:
         """Count the terms that were learned."""
         count, weigh = self._parts
@@ -334,43 +350,57 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     lemmas: Any = given(None, callable, None)
     tags: Any = given(None, callable, None)
 
+    @reads_batches
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the words.
 
         Parameters
         ----------
-        X : sequence of str, or table of one column
+        X : sequence of str, table of one column, or rows of :func:`trueline.open` with one column
         y : ignored
 
         Returns
         -------
         self : object
         """
-        self.fit_transform(X)
+        if isinstance(X, Batches):
+            self._learn_batches(X)
+        else:
+            self.fit_transform(X)
         return self
+
+    def _learn_batches(self, rows: Batches) -> None:
+        """Learn the words in one pass."""
+        self._prepare()
+        terms = {kind: Terms(counter) for kind, counter in self._counters.items()}
+        for column in texts_of(rows):
+            texts = read_texts(column)
+            for own in terms.values():
+                own.add(texts)
+        for kind, own in terms.items():
+            if not own.finish():
+                del self._counters[kind]
+        self._check_something_is_left()
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Learn the words, and count them.
 
         Parameters
         ----------
-        X : sequence of str, or table of one column
+        X : sequence of str, table of one column, or rows of :func:`trueline.open` with one column
         y : ignored
 
         Returns
         -------
         features : sparse matrix, or array with style only, of shape (n, m)
         """
+        if isinstance(X, Batches):
+            return self.fit(X).transform(X)
         self._validate_params()
         texts = read_texts(X)
         if not texts:
             raise ValueError("There are no texts to learn from.")
-        self.n_features_in_ = 1
-        self._counters = self._make_counters()
-        if not (self._counters or self.style or self.vocabulary is not None):
-            raise ValueError(
-                "No feature is asked for: set words, characters, lemmas, tags, style or vocabulary."
-            )
+        self._prepare()
         parts = []
         for kind, counter in list(self._counters.items()):
             try:
@@ -387,13 +417,16 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sequence of str, or table of one column
+        X : sequence of str, table of one column, or rows of :func:`trueline.open` with one column
 
         Returns
         -------
         features : sparse matrix, or array with style only, of shape (n, m)
+            Of rows in batches: what ``fit`` and the other methods of a model take.
         """
         check_is_fitted(self)
+        if isinstance(X, Batches):
+            return counted_rows(X, self)
         texts = read_texts(X)
         return self._join([counter.transform(texts) for counter in self._counters.values()], texts)
 
@@ -427,6 +460,16 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         if self.vocabulary is not None:
             lines.append(f"spelling: against {len(self.vocabulary):,} words")
         return "\n".join(lines)
+
+    def _prepare(self) -> None:
+        """What is known before the texts are read."""
+        self._validate_params()
+        self.n_features_in_ = 1
+        self._counters = self._make_counters()
+        if not (self._counters or self.style or self.vocabulary is not None):
+            raise ValueError(
+                "No feature is asked for: set words, characters, lemmas, tags, style or vocabulary."
+            )
 
     def _make_counters(self) -> dict[str, Counter]:
         """One for words, lemmas, tags and characters each, as they are asked for."""

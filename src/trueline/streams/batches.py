@@ -128,7 +128,9 @@ class Batches(StackedDesign, Readable):
         """The target, the weights, and the size of every batch."""
         kept: list[Columns] = []
         sizes = []
-        for batch in self._source.read(names, self._rows):
+        # Where rows are only counted, their values are not looked at.
+        source = self._source if target or weight else self._source.as_it_is()
+        for batch in source.read(names, self._rows):
             sizes.append(len(batch[0]))
             kept.append(batch if target or weight else [])
         if not sizes:

@@ -74,7 +74,7 @@ class Svmlight(Source):
                         self._starts.append((start, line))
                     first += 1
                     yield rows
-                start, line = start + len(text), line + text.count(b"\n")
+                start, line = start + len(text), line + rows.lines
 
     def has(self, name: str) -> bool:
         """Columns behind the last one that is written are zero in every row."""

@@ -34,7 +34,9 @@ _METHODS = (
 
 def take_files(cls: Any) -> None:
     """Let the methods of a class take paths and batches, which bring their target along."""
-    for name in _METHODS:
+    # Transformers of another kind than those which learn from files may take texts.
+    opens = hasattr(getattr(cls, "fit", None), "opens_files")
+    for name in (*_METHODS, "transform") if opens else _METHODS:
         method = inspect.getattr_static(cls, name, None)
         if inspect.isfunction(method) and not hasattr(method, "takes_files"):
             setattr(cls, name, _taking_files(method))

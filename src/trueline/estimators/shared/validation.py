@@ -177,6 +177,7 @@ def takes_batches(fit: Any) -> Any:
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
+    with_batches.opens_files = True  # type: ignore[attr-defined]
     return with_batches
 
 
