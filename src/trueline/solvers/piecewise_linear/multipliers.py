@@ -15,7 +15,6 @@ from trueline.certificates.duality import certify_dual
 from trueline.design import DenseDesign
 from trueline.errors import PairingError
 from trueline.numerics.blas import run_strands, single_threaded_blas
-from trueline.numerics.jit import is_ready
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
@@ -28,8 +27,6 @@ Array = NDArray[np.float64]
 
 # Columns and numbers, beyond which other solvers gain by blocks, by threads or by fewer rows.
 _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
-# What a step costs in calls of NumPy while there is no machine code.
-_INTERPRETED = 1.3e-4
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
 _FREE = "needs every coefficient penalised, the intercept too"
@@ -60,7 +57,6 @@ class Multipliers(Solver):
     def cost(self, facts: Facts) -> Cost:
         n, d = facts.n, facts.d
         each = 5e-6 + 2.5e-9 * n * d + 5e-8 * n + 4e-10 * d**3
-        each += 0.0 if is_ready(minimise) else _INTERPRETED
         seconds = CALL + facts.k * _STEPS * each
         flops = facts.k * _STEPS * (4.0 * n * d + d**3)
         return Cost(flops, 2.0 * facts.k * _STEPS, 24.0 * n * d, seconds)
