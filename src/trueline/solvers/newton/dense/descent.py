@@ -65,7 +65,7 @@ _CUT, _WHOLE = 0.3, 0.9
 # For data read from disk: if the slope at t = 1 is at most this share of that at t = 0, the whole
 # step is taken without a line search, which would need another pass.
 _WHOLE_SLOPE = 0.2
-# What a step promises, relative to the objective, where slopes along it are made of rounding.
+# Predicted decreases, relative to the objective, at which slopes along the step are rounding.
 _UNSEEN = 1e-24
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
@@ -279,7 +279,7 @@ class Descent:
             return loss_slope + penalty_slope + t * penalty_curvature, curvature + penalty_curvature
 
         is_end = is_read and abs(slope(1.0)[0]) <= _WHOLE_SLOPE * abs(first)
-        # A search among slopes of rounding would look at eighty points.
+        # A line search among slopes that are rounding would evaluate eighty points.
         is_whole = is_end or -first <= _UNSEEN * abs(self.objective)
         t = 1.0 if is_whole else minimise_along(slope, first)
         if is_end:
