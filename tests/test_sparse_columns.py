@@ -120,3 +120,15 @@ def test_gram_matrices_row_by_row(weights):
     found = gram_of_rows(X, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_products_with_several_vectors_are_those_of_the_dense_design(kind):
+    # Enough entries for the compiled products.
+    X = sp.random_array((400, 300), density=0.25, rng=np.random.default_rng(5), format=kind)
+    design, dense = as_design(X), X.toarray()
+    random = np.random.default_rng(6)
+    W, U = random.standard_normal((300, 7)), np.asfortranarray(random.standard_normal((400, 7)))
+    np.testing.assert_allclose(design.matvec(W), dense @ W, atol=1e-12)
+    np.testing.assert_allclose(design.rmatvec(U), dense.T @ U, atol=1e-12)
+    np.testing.assert_allclose(design.matvec(W[::-1]), dense @ W[::-1], atol=1e-12)

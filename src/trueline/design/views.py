@@ -49,18 +49,20 @@ class StandardizedDesign(Design):
         self.base, self.offset, self.scale = base, offset, scale
         self.shape, self.dtype, self.nonzeros = base.shape, base.dtype, base.nonzeros
         self.is_sparse = base.is_sparse
+        self._is_scaled = bool((scale != 1).any())
 
     def _column(self, vector: Array, like: Array) -> Array:
         return vector if like.ndim == 1 else vector[:, None]
 
     def matvec(self, W: Array) -> Array:
-        scaled = self._column(self.scale, W) * W
+        scaled = self._column(self.scale, W) * W if self._is_scaled else W
         # Not BLAS, whose sums depend on the number of threads.
         return self.base.matvec(scaled) - np.einsum("j,j...->...", self.offset, scaled)
 
     def rmatvec(self, U: Array) -> Array:
         offset = self._column(self.offset, U)
-        return self._column(self.scale, U) * (self.base.rmatvec(U) - offset * U.sum(axis=0))
+        centred = self.base.rmatvec(U) - offset * U.sum(axis=0)
+        return self._column(self.scale, U) * centred if self._is_scaled else centred
 
     def _shift(self, shift: Array | None) -> Array:
         if shift is None:

@@ -45,7 +45,10 @@ class _ElasticNetFormulas(Penalty):
 
     def value_per_target(self, W: Array) -> Array:
         # Not W**2, whose overflow would turn a strength of zero into NaN.
-        return np.sum(self.linear * np.abs(W) + (0.5 * self.curvature * W) * W, axis=0)
+        curved = (0.5 * self.curvature * W) * W
+        if np.ndim(self.linear) == 0 and self.linear == 0:
+            return np.sum(curved, axis=0)
+        return np.sum(self.linear * np.abs(W) + curved, axis=0)
 
     def gradient(self, W: Array) -> Array:
         return self.linear * np.sign(W) + self.curvature * W

@@ -54,8 +54,8 @@ _MEAN_FROM = 32
 _GAP_EVERY = 50
 # Conjugate gradients stop at a share of the squared norm of the gradient between these.
 _CG_LEAST, _CG_MOST = 1e-4, 0.1
-# Sweeps after which Newton's method, where it is the next solver of the plan, goes on; sweeps
-# before the gap is forecast.
+# Sweeps, and steps of conjugate gradients, after which Newton's method, where it is the next solver
+# of the plan, goes on; sweeps before the gap is forecast.
 _MOST_SWEEPS, _MIN_SWEEPS_FOR_FORECAST = 100, 8
 # An interior-point solver takes as long as about four times this many trial sweeps plus d / 4.
 _TRIAL = 10.0
@@ -179,6 +179,9 @@ class BoxIteration(DualIteration):
         if self.problem.fit_intercept:
             scores = scores + (self.rows.constant * float(self.w[-1]) + self.centre)
         minimise_on(self.rows, face, self.terms, self.beta, self.w, scores, enough)
+        # A step reads the free rows twice, as a sweep does: who goes on has waited for both.
+        steps = _MORE_STEPS if self.has_few_active else _STEPS
+        self.sweeps_left -= steps * len(face.free) / len(self.beta)
         if not self.has_few_active or self.evaluated == self.sweeps - 1:
             self._activate_all()
 
