@@ -1,6 +1,7 @@
 """The decorator's promises: light imports, kernels inside kernels, one compilation per machine."""
 
 import ast
+import gc
 import io
 import json
 import os
@@ -168,6 +169,23 @@ def test_second_process_loads_instead_of_compiling(toy):
     assert (report["hits"], report["misses"]) == (2, 0)
     # The loaded code contains the kernels it calls: these are not even built.
     assert all("not compiled yet" in inner for inner in report["inner"])
+
+
+def test_kernels_inside_others_take_no_place_on_disk(compiled):
+    names = {path.name.split("-")[0] for path in compiled[0].cache.rglob("*.nbc")}
+    assert names == {"toy.main.outer", "toy.main.factorial"}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_search_for_garbage_rests_while_compiling_and_is_then_as_before(is_on):
+    was_on = gc.isenabled()
+    try:
+        (gc.enable if is_on else gc.disable)()
+        with jit.no_garbage_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()
 
 
 def test_editing_a_helper_in_another_file_is_seen(toy, compiled):
@@ -420,7 +438,8 @@ later = time.time() + 5
 os.utime(main.__file__, (later, later))
 report["value"], report["compiled"] = main.add_ones(np.zeros(3), 1)[0], states()
 """
-    assert run_interpreted(cold, script) == {"value": 1.0, "compiled": [True, True]}
+    # The inner one is compiled as a part of the outer one.
+    assert run_interpreted(cold, script) == {"value": 1.0, "compiled": [True, False]}
 
 
 def test_threads_interpret_at_the_same_time(cold):

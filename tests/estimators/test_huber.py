@@ -19,6 +19,7 @@ from trueline.losses import Huber
 from trueline.penalties import L2
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solvers.newton.dense.scale import best_scale
+from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint
 
 
 @pytest.mark.slow  # the defaults are in the fast run
@@ -163,6 +164,24 @@ def test_a_target_far_from_zero():
     model, far = fitted(X, y), fitted(X, y + 1e6)
     assert_allclose(far.coef_, model.coef_, atol=1e-7)
     assert_allclose(far.intercept_ - 1e6, model.intercept_, atol=1e-6)
+
+
+def test_absolute_errors_are_solved_once(monkeypatch):
+    random, solved = np.random.default_rng(0), []
+    X = random.standard_normal((2000, 20))
+    score = X[:, 0] + 0.5 * X[:, 1] + 0.7 * random.standard_normal(2000)
+    y = np.round(np.exp(0.3 * score))  # more than half are 1: the scale falls to zero
+    solve = InteriorPoint.solve
+
+    def count(self, *arguments):
+        solved.append(self)
+        return solve(self, *arguments)
+
+    monkeypatch.setattr(InteriorPoint, "solve", count)
+    model = fitted(X, y)
+    assert model.scale_ == 0
+    assert model.certificate_.relative_gap <= 1e-8
+    assert len(solved) == 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-4])

@@ -63,6 +63,9 @@ _READINGS = 10.0
 # Up to so many columns, a path is first tried by sweeps alone. They go on to this share of the gap
 # that is asked for: the next digits cost little.
 _MOST_SWEPT, _FINE = 128, 1e-8
+# Numbers in all solutions of a path from which on interpreted sweeps would last until the kernel
+# is compiled: each is visited some dozens of times, of at most STEPS in numerics/interpreted.py.
+_LONG_PATH = 15_000
 # Finer tolerances need residuals from the rows: moments have squared the condition number.
 _FINEST = 1e-14
 # Proofs that rounding keeps above the tolerance, before giving up.
@@ -227,11 +230,13 @@ def _sweep_along(
 
     Few columns that are not much alike take less time than the calls of a Newton step.
     """
-    is_at_hand = is_ready(descend_along) or is_ready(descend)  # a short run compiles nothing
-    if not (isinstance(source, MomentsSource) and is_at_hand):
+    if not isinstance(source, MomentsSource):
         return 0
     k, d = source.cross.shape
-    if d > _MOST_SWEPT or not linear.all():
+    # A short run compiles nothing; a long one compiles this, and not the single sweeps before it.
+    is_long = len(ridges) * k * d > _LONG_PATH
+    is_at_hand = is_long or is_ready(descend_along) or is_ready(descend)
+    if not is_at_hand or d > _MOST_SWEPT or not linear.all():
         return 0
     own = source.gram, source.cross, 2 * source.scale, np.arange(d + 1), linear, ridges
     goal = max(_FINE * target, 0.1 * _ROUNDING * source.scale)
