@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
+
+if TYPE_CHECKING:
+    from trueline.design.sparse_products import Stretches
 
 # From so many entries on products take all threads.
 LARGE = 1_000_000
@@ -58,6 +61,12 @@ class SparseDesign(Design):
         return self._double.T
 
     @cached_property
+    def _stretches(self) -> Stretches:
+        from trueline.design.sparse_products import Stretches
+
+        return Stretches(self._double)
+
+    @cached_property
     def rows_as_given(self) -> sp.csr_array:
         """Compressed rows, in double precision, each in any order."""
         return self._double.tocsr()
@@ -90,10 +99,11 @@ class SparseDesign(Design):
             return self._product(W[:, 0], is_transposed)[:, None]
         if self.nonzeros * W.size < LARGE * max(1, len(W)):
             return (self._transposed if is_transposed else self._double) @ W
-        from trueline.design.sparse_products import threaded_product, threaded_products
+        if W.ndim == 2:
+            return self._stretches.product(W, is_transposed)
+        from trueline.design.sparse_products import threaded_product
 
-        threaded = threaded_product if W.ndim == 1 else threaded_products
-        return threaded(self._double, W, is_transposed)
+        return threaded_product(self._double, W, is_transposed)
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         gram = self._gram(weights)

@@ -15,7 +15,7 @@ Rows that have no curvature in any of the problems are not read.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import iadd
 
@@ -193,23 +193,36 @@ def _scattering(X: sp.csr_array | sp.csc_array, size: int) -> list[tuple[int, in
     return cuts(X.indptr, max(2, min(_STRANDS, each)))
 
 
-def threaded_products(
-    X: sp.csr_array | sp.csc_array, W: Array, is_transposed: bool = False
-) -> Array:
-    """X W, or X^T W, for several columns: SciPy's products of stretches of the compressed lines."""
-    is_gathered = is_transposed == (X.format == "csc")
-    size = X.shape[1 if X.format == "csr" else 0]
-    strands = cuts(X.indptr, _STRANDS) if is_gathered else _scattering(X, size)
+class Stretches:
+    """Stretches of the compressed lines of X, for products with several columns by SciPy.
 
-    def work(strand: tuple[int, int]) -> Array:
-        ends = X.indptr[strand[0] : strand[1] + 1]
+    They are kept: to make a sparse matrix takes longer than a product of a short one.
+    """
+
+    def __init__(self, X: sp.csr_array | sp.csc_array) -> None:
+        self._X, self._size = X, X.shape[1 if X.format == "csr" else 0]
+
+    def product(self, W: Array, is_transposed: bool = False) -> Array:
+        """X W, or X^T W."""
+        if is_transposed == (self._X.format == "csc"):
+            return np.concatenate(run_strands(lambda lines: lines @ W, self._gathered))
+        found = run_strands(lambda own: own[1] @ W[own[0]], self._scattered)
+        return np.asarray(reduce(iadd, found))
+
+    @cached_property
+    def _gathered(self) -> list[sp.csr_array]:
+        return [self._lines(*strand) for strand in cuts(self._X.indptr, _STRANDS)]
+
+    @cached_property
+    def _scattered(self) -> list[tuple[slice, sp.csc_array]]:
+        strands = _scattering(self._X, self._size)
+        return [(slice(*strand), self._lines(*strand).T) for strand in strands]
+
+    def _lines(self, first: int, last: int) -> sp.csr_array:
+        ends = self._X.indptr[first : last + 1]
         entries = slice(ends[0], ends[-1])
-        parts = X.data[entries], X.indices[entries], ends - ends[0]
-        lines = sp.csr_array(parts, shape=(len(ends) - 1, size))
-        return np.asarray(lines @ W if is_gathered else lines.T @ W[slice(*strand)])
-
-    found = run_strands(work, strands)
-    return np.concatenate(found) if is_gathered else reduce(iadd, found)
+        parts = self._X.data[entries], self._X.indices[entries], ends - ends[0]
+        return sp.csr_array(parts, shape=(last - first, self._size))
 
 
 def squares_along(X: sp.csr_array | sp.csc_array) -> Array:

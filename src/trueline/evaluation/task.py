@@ -6,6 +6,7 @@ are scikit-learn's, by name.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,8 @@ def as_scorers(model: Any, scoring: Any) -> Scorers:
         None means what the model itself calls its score: R^2 or accuracy for most.
     """
     if scoring is None:
-        own = type(model).score if hasattr(type(model), "score") else None
+        # Methods that take the path of files are wrapped.
+        own = inspect.unwrap(type(model).score) if hasattr(type(model), "score") else None
         if own is RegressorMixin.score:
             return {"score": get_scorer("r2")}
         if own is ClassifierMixin.score:

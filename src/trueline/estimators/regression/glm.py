@@ -260,9 +260,11 @@ class GeneralizedLinearRegressor(
         if not (is_plain(X, y) and y.ndim == 1):
             with numeric_target(self, y):
                 X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
-        elif reset:
-            keep_columns_of(self, X)
-        own = y.astype(np.float64)
+                own = y.astype(np.float64)
+        else:
+            own = y.astype(np.float64)
+            if reset:
+                keep_columns_of(self, X)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
         part, weights, own, shift = with_weight(X, weights, own, shift)

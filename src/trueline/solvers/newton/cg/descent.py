@@ -17,7 +17,9 @@ stochastic Hessian information in optimization methods for machine learning", SI
 (2011) 977-995), else its diagonal. Rows of long data are drawn with probabilities p_i = min(1, c
 h_it) and weigh h_it / p_i, anew for every target: the mean is right, and flat rows, which
 most are near the minimum, are not read in vain (P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W.
-Mahoney, "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016)).
+Mahoney, "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016)). Products with
+sparse rows cost little beside factors: there the diagonal comes first, and factors follow when
+products have taken as long as they would.
 
 Scores of the softmax may all be shifted by the same: where the penalty treats all targets alike the
 steps of the best ones add up to zero over the targets, and the inverse is taken within that space.
@@ -42,6 +44,9 @@ _COARSE, _FINEST = 0.1, 1e-4
 _MOST_INNER = 250
 # From this many inner steps on another factor costs less than it saves.
 _SLOW = 8
+# Multiplications of a factorisation in the time of the calls of one product with sparse rows, and
+# of one entry of these, forth and back, for one target.
+_CALLS, _ENTRY = 3e6, 120.0
 
 
 class TruncatedDescent:
@@ -69,7 +74,10 @@ class TruncatedDescent:
         at_zero = rows.arranged(np.broadcast_to(self.V[-1], target.shape))
         self.Z = rows.scores(self.V) if self.V[:-1].any() else at_zero
         self.products, self.decrease = 0, np.inf
-        self._sample = sampled_rows(rows, V.shape[1])
+        worth = products_worth_factors(rows, V.shape[1])
+        #: Products by the diagonal in one step, after which factors follow; None after that.
+        self._patience = None if worth < 2 * _SLOW else int(min(worth, _MOST_INNER))
+        self._sample = sampled_rows(rows, V.shape[1]) if self._patience is None else None
         self._preconditioner: Preconditioner | None = None
         self._evaluate()
         self._first = float(np.linalg.norm(self.G)) or 1.0
@@ -150,10 +158,12 @@ class TruncatedDescent:
             lambda p: product(p) + self.curvatures * p,
             -self.G,
             self._preconditioner.apply,
-            most=_MOST_INNER,
+            most=self._patience or _MOST_INNER,
             enough=enough,
         )
         self.products += count
+        if count == self._patience:
+            self._patience, self._sample = None, sampled_rows(self.rows, len(self.G.T))
         if not count:
             return self._preconditioner.apply(-self.G)
         if count >= _SLOW:
@@ -231,6 +241,16 @@ def sampled_rows(rows: Rows, targets: int) -> Sample | None:
     if d > _MOST_COLUMNS or targets * d * d > _MOST_NUMBERS:
         return None
     return Sample(rows)
+
+
+def products_worth_factors(rows: Rows, targets: int) -> float:
+    """How many products with sparse rows take as long as the factors of all targets."""
+    n, d = rows.design.shape
+    if not rows.design.is_sparse:
+        return 0.0
+    read = min(n, max(_ROWS_EACH * d, _LEAST_ROWS))
+    factors = float(targets) * d * d * (d / 3 + read)
+    return factors / (_CALLS + _ENTRY * rows.design.nonzeros * targets)
 
 
 class Preconditioner:

@@ -78,6 +78,8 @@ class NewtonCG(Solver):
         blocks = (
             facts.k * min(facts.d, 2000) ** 2 * (5.0 * facts.d) / 3e10 if facts.d <= 2000 else 0.0
         )
+        if facts.is_sparse:  # factors follow where products have taken as long
+            blocks = min(blocks, _PRODUCTS * each)
         seconds = 8 * CALL + _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
         if facts.has_kinks and facts.n < facts.d and not facts.is_sparse:
             # Every row can be fitted: the way leads past most kinks, in short steps.
