@@ -61,6 +61,12 @@ def shallow_navigation(app, page, template, context, doctree):
     context["toctree"] = lambda **options: whole(**{**options, "maxdepth": 1})
 
 
+def of_this_package(app, what, name, member, skip, options):
+    """Leave out scikit-learn's own methods, which are wrapped where they take paths of files."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
+
+
 def setup(app):
     """Before the theme, whose own handler makes the sidebar."""
     app.connect("html-page-context", shallow_navigation, priority=400)
+    app.connect("autodoc-skip-member", of_this_package)
