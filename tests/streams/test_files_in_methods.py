@@ -10,6 +10,7 @@ import trueline
 from trueline import (
     LassoCV,
     LogisticRegression,
+    OneClassSVM,
     OnlineLogisticRegression,
     Perceptron,
     PoissonRegressor,
@@ -104,8 +105,15 @@ def test_what_is_told_of_files_goes_with_a_path(folder):
     fitted = Ridge().fit(folder, target="y", columns=FEATURES)
     with pytest.raises(TypeError, match="target go with the path of files"):
         fitted.score(trueline.open(folder, target="y", columns=FEATURES), target="y")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'target'"):
-        fitted.score(TABLE[FEATURES], TABLE["y"], target="y")
+    for method in (fitted.score, fitted.verify, fitted.fit):
+        with pytest.raises(TypeError, match="target go with the path of files"):
+            method(TABLE[FEATURES], TABLE["y"], target="y")
+    for method in ("score", "verify", "objective"):
+        with pytest.raises(ValueError, match=rf"{method}\(path, target='y'\)"):
+            getattr(fitted, method)(folder, columns=FEATURES)
+    kernel = OneClassSVM().fit(TABLE[FEATURES])
+    with pytest.raises(TypeError, match="OneClassSVM needs its rows in memory"):
+        kernel.verify(folder, columns=FEATURES)
     TABLE.drop(columns="b").to_parquet(folder / "0.parquet")
     with pytest.raises(trueline.errors.TableError, match="has no column 'b'"):
         fitted.score(folder / "0.parquet", target="y")

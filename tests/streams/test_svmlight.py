@@ -82,15 +82,15 @@ def test_every_number_is_rounded_to_the_nearest_double():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"1 1:two", "could not convert string to float: b'two'"),
-        (b"word 1:2", "could not convert string to float: b'word'"),
-        (b"1,2 1:2", "could not convert string to float: b'1,2'"),
+        (b"1 1:two", "'two' is not a number"),
+        (b"word 1:2", "'word' is not a number"),
+        (b"1,2 1:2", "'1,2' is not a number"),
         (b"1 1:2 3", "'3' is not column:value"),
-        (b"1 1: 2", "could not convert string to float: b''"),
-        (b"1 1:2e", "could not convert string to float: b'2e'"),
-        (b"1 1:.", r"could not convert string to float: b'\.'"),
-        (b"1 x:2", "invalid literal for int.*b'x'"),
-        (b"1 :2", "invalid literal for int.*b''"),
+        (b"1 1: 2", "'' is not a number"),
+        (b"1 1:2e", "'2e' is not a number"),
+        (b"1 1:.", r"'\.' is not a number"),
+        (b"1 x:2", "'x' is not the number of a column"),
+        (b"1 :2", "'' is not the number of a column"),
         (b"1 -1:2", "column -1 is not among 0, ..., 2,147,483,646"),
         (b"1 4294967297:2", "column 4294967297 is not among"),
         (b"1 2:1 2:1", "column 2 comes after 2: columns must rise"),
@@ -104,6 +104,14 @@ def test_an_error_names_the_line(tmp_path, line, words):
     path.write_bytes(b"\n".join(lines))
     with pytest.raises(TableError, match=rf"rows\.svm cannot be read: line 60,002: .*{words}"):
         trueline.open(path, memory="1MB")
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"# a remark\n"])
+def test_a_file_without_rows_is_refused(tmp_path, text):
+    path = tmp_path / "rows.svm"
+    path.write_bytes(text)
+    with pytest.raises(TableError, match=r"rows\.svm has no rows"):
+        trueline.open(path)
 
 
 @pytest.mark.parametrize("zero_based", [True, False])

@@ -53,6 +53,8 @@ class Svmlight(Source):
             nbytes += rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
             if self._kept is not None:
                 self._kept = [*self._kept, rows] if nbytes <= kept else None
+        if not self._targets:
+            raise TableError(f"{self.name} has no rows.")
         #: The number of the first column.
         self._base = int(first)
         count = max(int(last) + 1 - self._base, 0)

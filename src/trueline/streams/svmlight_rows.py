@@ -19,13 +19,15 @@ not, Python reads the line.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import is_ready, kernel
 
+_Number = TypeVar("_Number", int, float)
 _NEWLINE, _HASH, _PLUS, _MINUS, _DOT, _COLON = (ord(sign) for sign in "\n#+-.:")
 _ZERO, _E, _Q, _I, _D = (ord(sign) for sign in "0eqid")
 # The powers of ten that are doubles.
@@ -108,15 +110,22 @@ def _read_words(label: bytes, *features: bytes) -> tuple[float, list[int], list[
         name, colon, value = feature.partition(b":")
         if not colon:
             raise ValueError(f"{feature.decode(errors='replace')!r} is not column:value")
-        column = int(name)
+        column = _number(name, int, "the number of a column")
         if not 0 <= column < _COLUMNS:
             raise ValueError(f"column {column} is not among 0, ..., {_COLUMNS - 1:,}")
         if column <= last:
             raise ValueError(f"column {column} comes after {last}: columns must rise")
         columns.append(column)
-        values.append(float(value))
+        values.append(_number(value, float, "a number"))
         last = column
-    return float(label), columns, values
+    return _number(label, float, "a number"), columns, values
+
+
+def _number(word: bytes, kind: Callable[[bytes], _Number], what: str) -> _Number:
+    try:
+        return kind(word)
+    except ValueError:
+        raise ValueError(f"{word.decode(errors='replace')!r} is not {what}") from None
 
 
 @kernel

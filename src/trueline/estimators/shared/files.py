@@ -10,7 +10,15 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from trueline.estimators.shared.validation import names_of_columns, opening, rows_of
+from sklearn.utils import get_tags
+
+from trueline.estimators.shared.validation import (
+    names_of_columns,
+    opening,
+    refuse_batches,
+    refuse_opening,
+    rows_of,
+)
 from trueline.streams import Batches
 
 # The methods whose first argument are rows, beside those that learn.
@@ -47,7 +55,10 @@ def _taking_files(method: Any) -> Any:
     def with_files(self: Any, *given: Any, **named: Any) -> Any:
         X = given[0] if given else named.get("X")
         if not isinstance(X, Batches | str | Path):
+            refuse_opening(method, named)
             return method(self, *given, **named)
+        if method.__name__ == "verify" and not hasattr(type(self).fit, "takes_batches"):
+            refuse_batches(self)
         call = _with_rows(method, self, given, named)
         return method(*call.args, **call.kwargs)
 
@@ -70,4 +81,15 @@ def _with_rows(
     for name, value in found:
         if name in signature.parameters and value is not None:
             values[name] = value
+    if _wants_target(signature, model) and values.get("y") is None:
+        method_name = method.__name__
+        raise ValueError(
+            f"{type(model).__name__}.{method_name} needs the target, and none is given. Name "
+            f"its column: {method_name}(path, target='y'), or give y beside the path."
+        )
     return call
+
+
+def _wants_target(signature: inspect.Signature, model: Any) -> bool:
+    """Whether a method takes a target, of a model that learns from one."""
+    return "y" in signature.parameters and bool(get_tags(model).target_tags.required)

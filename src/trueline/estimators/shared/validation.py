@@ -61,7 +61,7 @@ def _validated_batches(
 ) -> Any:
     """Batches as they are, and the checked target if there is one."""
     if not hasattr(type(estimator).fit, "takes_batches"):
-        _refuse_batches(estimator)
+        refuse_batches(estimator)
     validation._check_n_features(estimator, X, reset=reset)
     if reset and X.columns is None:
         estimator.__dict__.pop("feature_names_in_", None)
@@ -130,6 +130,15 @@ def opening(named: dict[str, Any]) -> dict[str, Any]:
     return {name: named.pop(name) for name in _OPENING & set(named)}
 
 
+def refuse_opening(method: Any, named: dict[str, Any]) -> None:
+    """An error if a method of open rows is told how to open files."""
+    told = _OPENING & set(named)
+    if told and (told := told - set(inspect.signature(method).parameters)):
+        raise TypeError(
+            f"{', '.join(sorted(told))} go with the path of files: these rows are open already."
+        )
+
+
 def rows_of(X: Any, y: Any, sample_weight: Any, how: dict[str, Any]) -> tuple[Any, Any, Any]:
     """What a method is given, unpacked; ``how`` says what of the files of a path is read."""
     if isinstance(X, str | Path):
@@ -174,6 +183,7 @@ def takes_batches(fit: Any) -> Any:
                 "of a pipeline has brought X here, let it work by blocks (X.map_blocks), or give "
                 "y.compute()."
             )
+        refuse_opening(fit, named)
         return fit(self, X, *given, **named)
 
     with_batches.takes_batches = True  # type: ignore[attr-defined]
@@ -196,13 +206,14 @@ def with_rows_in_memory(fit: Any) -> Any:
     def without_batches(self: Any, *given: Any, **named: Any) -> Any:
         X = given[0] if given else named.get("X")
         if isinstance(X, Batches) or (isinstance(X, str | Path) and _OPENING & set(named)):
-            _refuse_batches(self)
+            refuse_batches(self)
         return fit(self, *given, **named)
 
     return without_batches
 
 
-def _refuse_batches(estimator: Any) -> NoReturn:
+def refuse_batches(estimator: Any) -> NoReturn:
+    """An error for rows that are not in memory, of an estimator that needs them there."""
     raise TypeError(
         f"{type(estimator).__name__} needs its rows in memory: give it rows.toarray() and "
         "rows.target of rows = trueline.open(...). Linear models with one strength of the penalty "
