@@ -74,6 +74,11 @@ _SAMPLE_DECREASE = 1e-6
 # a time, and the predicted decrease, as a share of the objective, at which that is done.
 _MOST_CUTS, _STAGE_FACTOR, _STAGE_DECREASE = 3, 0.1, 1e-3
 _INVERSE_STEPS = 6
+# The last Hessian serves where its weights have changed by at most this share on average. A step
+# with it takes as long as a new one of so many columns.
+_MOST_CHANGE, _COLUMNS_A_STEP = 0.3, 60.0
+# A step after which the predicted decrease is a larger share of the one before is not repeated.
+_FALL_BY_OLD = 0.1
 
 
 class Factor:
@@ -180,7 +185,7 @@ class Descent:
         if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
             bound = float(curvatures.max(initial=0.0)) or 1.0
         self.gram = FollowingGram(rows, bound)
-        self.is_exact = True
+        self.is_exact, self.decrease = True, math.inf
         self._set_derivatives(u, curvatures)
 
     def _evaluate_at(self, v: Array, z: Array | None = None) -> tuple[Array, Array, Array, Array]:
@@ -198,7 +203,7 @@ class Descent:
 
     def _set_derivatives(self, u: Array, curvatures: Array) -> None:
         """Set the derivatives at the current point: gradient, predicted decrease, next step."""
-        rows = self.rows
+        rows, before = self.rows, self.decrease
         self.u = u
         self._curvatures = rows.weights * curvatures
         if self._one_pass is None:
@@ -214,8 +219,32 @@ class Descent:
             terms = np.where(self.gradient != 0, self.gradient**2 / least_curvature, 0.0)
         self.decrease_bound = 0.5 * float(terms.sum())
         self.decrease, self._is_known = self.decrease_bound, False
-        if self.decrease > self.negligible:
+        if self.decrease > self.negligible and not self._is_old_factor_enough(before):
             self._model()
+
+    def _is_old_factor_enough(self, before: float) -> bool:
+        """Whether steps by the last Hessian reach the minimum sooner than a new one is formed.
+
+        Such a step leaves the share rho of the error that the Hessian has changed by, and rho^2 of
+        the decrease (the chord method; C. T. Kelley, "Iterative Methods for Linear and Nonlinear
+        Equations", SIAM (1995), section 5.4).
+        """
+        has_exact = self.gram.formed > 0 and self.is_exact and not self.mu
+        if self._one_pass is not None or self.loss.kinks or not (has_exact and self.enough > 0):
+            return False
+        old = self.gram.h
+        share = float(np.abs(self._curvatures - old).sum()) / (float(old.sum()) or 1.0)
+        if not 0 < share < _MOST_CHANGE:
+            return False
+        self._step_by_factor()
+        steps = math.log(max(self.decrease / self.enough, 1.0)) / (-2.0 * math.log(share))
+        has_fallen = self.decrease < _FALL_BY_OLD * before
+        return has_fallen and steps <= 1.0 + self.rows.count / _COLUMNS_A_STEP
+
+    def _step_by_factor(self) -> None:
+        self._direction = -self._factor.solve(self.gradient)
+        self.decrease = max(-0.5 * float(self.gradient @ self._direction), 0.0)
+        self._is_known = True
 
     def _model(self) -> None:
         """The Hessian, and its Newton step."""
@@ -239,6 +268,11 @@ class Descent:
             return False
         self._model()
         return True
+
+    @property
+    def has_direction(self) -> bool:
+        """Whether the next step is known without another Hessian."""
+        return self._is_known
 
     @property
     def direction(self) -> Array:
