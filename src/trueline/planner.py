@@ -25,6 +25,7 @@ from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers import IndependentColumns, ProximalGradient
 from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
+from trueline.solvers.iterative import target_gap
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -321,6 +322,7 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     """The answers of the chosen solver, judged."""
     start = time.perf_counter()
     solver = SOLVERS[plan.chosen]
+    options = _with_fallback(plan, options)
     is_whole = all(member.rows is None for member in problems.members)
     # A solver that shares work only between members on all rows takes others one by one.
     kind = type(solver) if is_whole or solver.takes_few_rows else Solver
@@ -355,6 +357,9 @@ def _run_member(
 ) -> Solution:
     """One member by itself, from where solving it with the others has led."""
     problem = problems[number]
+    if near is not None and near.status is Status.HANDED_OVER:
+        with single_threaded_blas():
+            return _fall_back(problem, plan, options, Monitor(), near)
     start = problems.members[number].start
     if near is not None and np.isfinite(near.coef).all() and np.isfinite(near.intercept).all():
         start = near.coef, near.intercept
@@ -372,9 +377,7 @@ def _run_with_fallbacks(
 ) -> Solution:
     """Run the chosen solver and judge its proof; where it does not suffice, run the fallbacks."""
     start = time.perf_counter()
-    solver = SOLVERS[plan.chosen]
-    if plan.fallbacks and solver.hands_over:
-        options = replace(options, has_fallback=True)
+    solver, options = SOLVERS[plan.chosen], _with_fallback(plan, options)
     if moments is None:
         solution = solver.solve(problem, options, monitor)
     else:
@@ -386,6 +389,13 @@ def _run_with_fallbacks(
     if solution.status is Status.HANDED_OVER or not (verdict.is_proven or is_limited):
         solution = _fall_back(problem, plan, options, monitor, solution)
     return solution
+
+
+def _with_fallback(plan: Plan, options: Options) -> Options:
+    """Solvers that hand over are told whether there is another one."""
+    if plan.fallbacks and SOLVERS[plan.chosen].hands_over:
+        return replace(options, has_fallback=True)
+    return options
 
 
 def _run_on_independent_columns(
@@ -424,7 +434,7 @@ def _fall_back(
     for name in plan.fallbacks:
         if name in {stage.solver for stage in stages}:
             continue  # the solver before has already fallen back on it
-        if np.isfinite(best.coef).all() and np.isfinite(best.intercept).all():
+        if _is_start(problem, best):
             options = replace(options, start=best.coef, start_intercept=best.intercept)
         start = time.perf_counter()
         try:
@@ -450,6 +460,17 @@ def _fall_back(
             + (f"{best.solver} took over" if best is not first else "others found no better one")
         )
     return best
+
+
+def _is_start(problem: Problem, solution: Solution) -> bool:
+    """Whether it is worth going on from there, rather than from the best constant.
+
+    Points of dual methods are far worse before many sweeps, if the penalty is weak.
+    """
+    if not (np.isfinite(solution.coef).all() and np.isfinite(solution.intercept).all()):
+        return False
+    proof = solution.certificate
+    return proof is None or proof.objective <= target_gap(problem, 1.0)
 
 
 def _is_better(one: Solution, other: Solution) -> bool:

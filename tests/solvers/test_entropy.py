@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from trueline import LogisticRegression
+from trueline import LogisticRegression, LogisticRegressionCV
 from trueline.design import as_design
 from trueline.losses import Hinge, Logistic
 from trueline.penalties import L1, L2
@@ -123,6 +123,22 @@ def test_slow_sweeps_hand_over_to_newton_which_starts_where_they_end(monkeypatch
     ((start, level),) = starts
     assert np.array_equal(start, slow.coef)
     assert np.array_equal(level, slow.intercept)
+
+
+def test_folds_hand_over_too():
+    """Texts of more words than there are texts, from next to no penalty to a strong one."""
+    n, d, words = 200, 50_000, 40
+    draw = np.random.default_rng(0)
+    share = 1 / (5 + np.arange(d))
+    places = draw.choice(d, size=n * words, p=share / share.sum())
+    X = sp.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), places)), shape=(n, d))
+    z = X @ draw.standard_normal(d)
+    options = {"Cs": [1e-4, 1.0, 1e4], "l1_ratios": (0,), "use_legacy_attributes": False}
+    model = LogisticRegressionCV(cv=3, scoring="neg_log_loss", **options).fit(X, z > np.median(z))
+    # A warning would be an error: all fits are proven, long before the limit of steps.
+    assert model.explain().plan.chosen == "entropy_dual_descent"
+    assert model.n_iter_.max() < model.max_iter
+    assert model.verify(X, z > np.median(z))
 
 
 def test_a_solver_asked_for_by_name_hands_over_to_nobody():

@@ -9,6 +9,7 @@ import sklearn.svm
 from machines import MACHINES, data_for, labelled, smooth
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -96,6 +97,31 @@ def test_several_classes_have_the_order_and_signs_of_scikit_learn(name, shape, s
     assert_array_equal(ours.predict(given), theirs.predict(given))
     assert_array_equal(ours.class_weight_, theirs.class_weight_)
     assert_array_equal(ours.n_support_, theirs.n_support_)
+
+
+@pytest.mark.parametrize("n", [200, 3100])
+def test_a_margin_below_the_tolerance_is_found(n):
+    """The machine is divided by its margin, and so are violations of the multipliers."""
+    g = np.random.default_rng(0)
+    X = g.standard_normal((n, 6))
+    y = X[:, 0] + 0.3 * g.standard_normal(n) > 0
+    model, fine = (NuSVC(nu=0.25, gamma=1e-5, tol=tol).fit(X, y) for tol in (1e-3, 1e-9))
+    assert model.certificate_.witness["scale"][0] < model.tol
+    scores = fine.decision_function(X)
+    assert_allclose(model.decision_function(X), scores, atol=model.tol * np.abs(scores).max())
+
+
+def test_a_margin_of_zero_ends_with_a_warning_or_an_error():
+    """Where labels are noise, half of them are on the wrong side of every smooth function."""
+    g = np.random.default_rng(0)
+    X, y = g.standard_normal((200, 2)), g.integers(2, size=200)
+    with pytest.warns(ConvergenceWarning, match=r"Standardise the columns, or raise nu"):
+        model = NuSVC(nu=0.5).fit(X, y)
+    assert model.fit_status_ == 1
+    with pytest.warns(ConvergenceWarning, match=r"after 10 steps .*Raise max_iter"):
+        NuSVC(nu=0.5, max_iter=10).fit(X, y)
+    with pytest.raises(ValueError, match="widest margin of a pair of classes is zero"):
+        NuSVC(nu=0.5, kernel="linear").fit(X, y)
 
 
 @pytest.mark.parametrize("seed", range(4))

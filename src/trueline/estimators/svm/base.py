@@ -240,15 +240,20 @@ class SupportVectorMachine(FoundMachine, Certified, ExplainMixin, BaseEstimator)
         return make_source(X, function, precision_of(X, function, box, self.tol))
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
+        return self._solve_to(program, source, self.tol, self.max_iter)
+
+    def _solve_to(
+        self, program: DualProgram, source: KernelSource, tol: float, max_iter: int
+    ) -> DualSolution:
         # Numbers too large for doubles are told afterwards, in a sentence.
         with np.errstate(over="ignore", invalid="ignore"):
             if self.solver == "textbook_smo":
-                found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+                found = solve_textbook(program, source, tol, max_iter, self.trace)
             else:
                 cache_bytes = self.cache_size * 1e6
-                found = solve_dual(program, source, self.tol, self.max_iter, cache_bytes)
+                found = solve_dual(program, source, tol, max_iter, cache_bytes)
         require_range(found.beta, largest_score(source.diagonal()))
-        return judged(program, source, found, self.tol)
+        return judged(program, source, found, tol)
 
     def _called(self, X: Any) -> Array:
         K = self.kernel(X, self._X_fit)
@@ -259,7 +264,8 @@ class SupportVectorMachine(FoundMachine, Certified, ExplainMixin, BaseEstimator)
             return
         steps = int(np.max(self.n_iter_))
         is_limited = 0 <= self.max_iter <= steps
-        remedy = "Raise max_iter" if is_limited else "Standardise the columns, or lower C"
+        other = "lower C" if "C" in self.get_params(deep=False) else "raise nu"
+        remedy = "Raise max_iter" if is_limited else f"Standardise the columns, or {other}"
         warnings.warn(
             f"Solver terminated early, after {steps:,} steps (max_iter={self.max_iter}): the "
             f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "

@@ -14,6 +14,7 @@ which always has a solution: where its value is zero up to rounding, the hulls m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,13 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Of the largest multiplier: smaller margins are rounding.
+_NO_MARGIN = 1e-12
+# The violation falls by this factor at most before the margin is looked at again.
+_NEXT = 1e-2
+# Steps where the margin is small: so many, or so many for each multiplier if that is more; sparse
+# rows in large units took 60 for each. Where the margin is zero no number of steps is enough.
+_FURTHER_STEPS, _FURTHER_STEPS_EACH = 100_000, 100
 # The tolerance follows the distance of the hulls, which is known better after each round.
 _ROUNDS = 30
 
@@ -108,6 +116,17 @@ def on_margins(
     beta, scores = factor * beta, factor * scores
     _, violation = levels(program_of(signs), beta, scores)
     return DualSolution(beta, scores, level, violation, n_iter, bool(violation <= tol))
+
+
+def rho_of(solution: DualSolution) -> float:
+    """The margin of a program whose groups have the thresholds b - rho and b + rho."""
+    positive, negative = solution.level
+    return 0.5 * float(negative - positive)
+
+
+def largest(solution: DualSolution) -> float:
+    """The largest multiplier."""
+    return float(np.abs(solution.beta).max())
 
 
 def program_of(signs: Index) -> DualProgram:
@@ -211,6 +230,9 @@ class NuSVC(PairwiseClassifier, SupportVectorMachine):
     ----------
     nu : float, default=0.5
         At most this share of the rows errs or is inside the margin, at least this share supports.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this, neither before
+        nor after they are divided by rho.
     class_weight : dict or "balanced", optional
         Accepted; it has no influence, as in LIBSVM.
     solver : {"auto", "working_set"}, default="auto"
@@ -243,10 +265,37 @@ class NuSVC(PairwiseClassifier, SupportVectorMachine):
         return weights
 
     def _solve_pair(self, pair: Pair) -> DualSolution:
-        """Multipliers and thresholds grow with the weights: they are solved for in units."""
+        """Multipliers and thresholds grow with the weights: they are solved for in units.
+
+        What is found is divided by its margin, so that a violation of ``tol`` is one of ``tol``
+        divided by the margin in the end. Where the margin is below one the steps go on.
+        """
         units, size = normalised(pair.box, pair.source)
-        found = super()._solve_pair(pair._replace(box=units))
-        return found.times(size)
+        program = self._program(pair.signs, units)
+        found = self._within_margin(pair, program, self._solve(program, pair.source))
+        margin = rho_of(found)
+        violation = found.violation / margin if 0 < margin < 1 else found.violation
+        return replace(found.times(size), violation=violation)
+
+    def _within_margin(self, pair: Pair, program: DualProgram, found: DualSolution) -> DualSolution:
+        """Further steps where the violation is above ``tol`` times the margin."""
+        source = pair.source
+        limit = found.n_iter + max(_FURTHER_STEPS, _FURTHER_STEPS_EACH * program.size)
+        limit = limit if self.max_iter < 0 else min(limit, self.max_iter)
+        while found.is_solved and found.violation > _NO_MARGIN * largest(found):
+            wanted = self.tol * min(1.0, rho_of(found))
+            if found.violation <= wanted:
+                break
+            if found.n_iter >= limit:
+                return replace(found, is_solved=False)
+            # A margin that violations hide comes to light step by step.
+            goal = max(0.5 * wanted, _NEXT * found.violation)
+            if source.dtype == np.float32:
+                source = self._source(pair.X, pair.rows, math.inf)
+            begun = replace(program, start=found.beta)
+            further = self._solve_to(begun, source, goal, limit - found.n_iter)
+            found = replace(further, n_iter=found.n_iter + further.n_iter)
+        return found
 
     def _program(self, signs: Index, box: Array) -> DualProgram:
         split = int((signs > 0).sum())
@@ -265,15 +314,14 @@ class NuSVC(PairwiseClassifier, SupportVectorMachine):
 
     def _unscaled(self, solution: DualSolution) -> tuple[Array, float, float]:
         """The thresholds of the classes are b - rho and b + rho."""
-        positive, negative = solution.level
-        rho, level = 0.5 * (negative - positive), 0.5 * (negative + positive)
-        if not rho > 1e-12 * float(np.abs(solution.beta).max()):
+        rho, level = rho_of(solution), 0.5 * float(solution.level.sum())
+        if not rho > _NO_MARGIN * largest(solution):
             raise ValueError(
                 f"With nu={self.nu} the widest margin of a pair of classes is zero: more than this "
                 "share of the rows is on the wrong side of every function that is not zero. Raise "
                 "nu, or use SVC."
             )
-        return solution.beta / rho, float(level / rho), float(rho)
+        return solution.beta / rho, level / rho, rho
 
     def _keep_scales(
         self, order: Index, support: Index, pairs: list[Any], unscaled: list[Any]
