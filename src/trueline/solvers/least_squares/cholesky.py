@@ -53,8 +53,9 @@ _EPS = float(np.finfo(np.float64).eps)
 _OF_A_PATH = 0.1
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
-# Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
-_ALWAYS_REFINE = 20_000
+# Up to this many elements (times targets) a step with residuals from the rows costs next to nothing:
+# always do it. Up to fewer, and where digits would be lost, they are evaluated in doubled precision.
+_ALWAYS_REFINE, _ALWAYS_EXACT = 20_000, 2_000
 # Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10): one
 # step with residuals from the rows brings back the accuracy of an orthogonal factorisation.
 _REFINE_CONDITION = 1e3
@@ -85,7 +86,7 @@ class Cholesky(Solver):
         gram = 2.0 * facts.nonzeros * max(1.0, facts.density * d) + 2.0 * facts.nonzeros * k
         factor = float(d) ** 3 * facts.strengths + 2.0 * d * d * k
         time = CALL + gram_seconds(facts) + normal_factor_seconds(d, facts.strengths)
-        if not facts.is_sparse and facts.nonzeros * k <= _ALWAYS_REFINE:
+        if not facts.is_sparse and facts.nonzeros * k <= _ALWAYS_EXACT:
             time += 0.25 * refinement_seconds(facts)  # from a good start, one evaluation is enough
         memory = 8.0 * d * d * 6
         if not is_rank_deficient(facts):
@@ -356,22 +357,27 @@ def _solve_group(
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
     square = None
     if isinstance(problem, Problem):
-        if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
+        size = problem.design.nonzeros * problem.n_targets
+        is_doubtful = factor.condition > _REFINE_CONDITION
+        most = _ALWAYS_REFINE if is_doubtful else _ALWAYS_EXACT
+        if size <= most and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
-            refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
+            basis, mean = factor.basis, moments.x_mean
+            squares = 1.01 * (moments.x_size + moments.weight * (mean * mean))
+            refined = refine(problem, W, b, basis, mean, curvature, defect=defect, squares=squares)
             notes.append(f"refined in doubled precision ({counted(refined.steps, 'step')})")
             W, b, square = refined.coef, refined.intercept, refined.residual_square
             if refined.is_evaluated:
                 evidence = evidence_from_refined(
                     problem,
                     refined,
-                    factor.basis,
+                    basis,
                     factor.coercivity,
                     factor.space is None,
                     factor.left_out,
                 )
                 return W, b, evidence, notes
-        elif factor.condition > _REFINE_CONDITION:
+        elif size <= _ALWAYS_REFINE or is_doubtful:
             W, b = plain_steps(problem, W, b, factor.basis, moments.x_mean, curvature, steps=1)
             notes.append("refined once with residuals from the rows")
     pending = PendingProof(problem, moments, W, b, factor)
