@@ -53,8 +53,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _OF_A_PATH = 0.1
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
-# Up to this many elements (times targets) a step with residuals from the rows costs next to nothing:
-# always do it. Up to fewer, and where digits would be lost, they are evaluated in doubled precision.
+# Up to this many elements (times targets) a step with residuals from the rows costs next to
+# nothing: always do it. Up to fewer, and where digits would be lost, in doubled precision.
 _ALWAYS_REFINE, _ALWAYS_EXACT = 20_000, 2_000
 # Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10): one
 # step with residuals from the rows brings back the accuracy of an orthogonal factorisation.

@@ -74,6 +74,8 @@ _SAMPLE_DECREASE = 1e-6
 # a time, and the predicted decrease, as a share of the objective, at which that is done.
 _MOST_CUTS, _STAGE_FACTOR, _STAGE_DECREASE = 3, 0.1, 1e-3
 _INVERSE_STEPS = 6
+# Points where all rows are on their side are moved so many times as far from zero at the most.
+_MOST_STRETCH = 100.0
 
 
 class Factor:
@@ -316,6 +318,21 @@ class Descent:
         if not self.rows.design.is_sequential:  # the proof reads them there
             self.z = self.z + self.rows.scores(self.direction)
             self.u, _ = derivatives(self.loss, self.y, self.z)
+
+    def stretch(self, enough: float) -> None:
+        """Move on from zero, if all rows are on their side, to where the losses are nearly gone.
+
+        Without a penalty losses of margins vanish in that direction. A step of Newton's method
+        divides them by a constant only.
+        """
+        least = float((self.y * self.z).min())
+        if least <= 0:
+            return
+        share = enough / self.rows.total_weight
+        factor = self.loss.least_margin(share) / least
+        if 1.0 < factor <= _MOST_STRETCH:
+            self.v, self.z = factor * self.v, factor * self.z
+            self._set_derivatives(*derivatives(self.loss, self.y, self.z))
 
     @property
     def is_overpenalised(self) -> bool:
