@@ -175,7 +175,7 @@ class Newton(Solver):
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=goal)
             if status is Status.STALLED and iteration.is_unbounded:
-                status = Status.UNBOUNDED
+                status, prover.is_unbounded = Status.UNBOUNDED, True
             worst = worst if status.is_final else status
             iterations = max(iterations, count)
             descents.append(descent)
@@ -266,6 +266,8 @@ class _Prover:
         )
         self.alone = rows.left_out
         self.enough = enough
+        # Where there is no optimum, no more is said than that no objective is negative.
+        self.is_unbounded = False
         self._points: list[Array] = []
         self._certificate: Certificate
 
@@ -290,9 +292,9 @@ class _Prover:
             self.rounding.target_size[targets],
             self.rounding.rows,
         )
-        if is_tangent(problem) or self._has_vanished(problem, descents):
+        if is_tangent(problem) or self.is_unbounded or self._has_vanished(problem, descents):
             tangent = Tangent(problem, rounding).certify(W, b)
-            if tangent.gap <= self.enough:
+            if tangent.gap <= self.enough or self.is_unbounded:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.curvatures[self.alone] > 0).all():
