@@ -359,7 +359,9 @@ def _solve_group(
     if isinstance(problem, Problem):
         size = problem.design.nonzeros * problem.n_targets
         is_doubtful = factor.condition > _REFINE_CONDITION
-        most = _ALWAYS_REFINE if is_doubtful else _ALWAYS_EXACT
+        # Coefficients of dependent columns are chosen by their norm, which is rounded as it is.
+        few = _ALWAYS_EXACT if factor.space is None else 0
+        most = _ALWAYS_REFINE if is_doubtful else few
         if size <= most and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
             basis, mean = factor.basis, moments.x_mean
