@@ -307,6 +307,7 @@ class PendingProof:
         gradient = moments.gram.dot(W)
         gradient -= cross
         units = moments.unit + (len(W) + 8) * _EPS
+        square = float(moments.y_square.sum()) + np.vdot(W, gradient) - np.vdot(W, cross)
         error = 2 * units * math.sqrt((factor.scale * factor.scale).dot(x_size)) * largest
         curvature = self.problem.penalty.curvature
         if not isinstance(curvature, float) or curvature:
@@ -322,13 +323,16 @@ class PendingProof:
             off = b + x_mean.dot(W) - y_mean
             slope = math.sqrt(weight * off.dot(off)) + 3 * units * largest
             bound += 0.5 * slope * slope
-        floor = 0.0
+        share = 1e-20  # of more than the objective: certificates claim no less
         if factor.left_out:
             bound += self._left_out(gradient)
-            floor = 1e-13 * float(moments.y_square.sum())  # more than of the objective
+            share = 1e-13
+        floor = share * float(moments.y_square.sum())
         # The certificate leaves room for the rounding of its checker, and takes the objective
         # itself for the gap where that is no more than ten times as much.
-        return 13 * bound + floor
+        most = 13 * bound + floor
+        is_less = most <= 0.5 * (square - 4 * units * largest * largest)
+        return 1.3 * bound + floor if is_less else most
 
     def _left_out(self, gradient: Array) -> float:
         """At least what certificates allow for columns that depend on others up to rounding."""
@@ -362,7 +366,8 @@ def _solve_group(
         # Coefficients of dependent columns are chosen by their norm, which is rounded as it is.
         few = _ALWAYS_EXACT if factor.space is None else 0
         most = _ALWAYS_REFINE if is_doubtful else few
-        if size <= most and can_refine(problem):
+        is_near = can_refine(problem)  # rows in memory: others are read for what needs it only
+        if size <= most and is_near:
             defect = 1.5 * (1.0 - factor.coercivity)
             basis, mean = factor.basis, moments.x_mean
             squares = 1.01 * (moments.x_size + moments.weight * (mean * mean))
@@ -379,7 +384,7 @@ def _solve_group(
                     factor.left_out,
                 )
                 return W, b, evidence, notes
-        elif size <= _ALWAYS_REFINE or is_doubtful:
+        elif is_doubtful or (is_near and size <= _ALWAYS_REFINE):
             W, b = plain_steps(problem, W, b, factor.basis, moments.x_mean, curvature, steps=1)
             notes.append("refined once with residuals from the rows")
     pending = PendingProof(problem, moments, W, b, factor)
