@@ -36,6 +36,8 @@ _FALLBACK_RATIO, _FALLBACK_SECONDS, _FALLBACK_MEMORY = 30.0, 1.0, 2e9
 _LAST_RESORT = ProximalGradient.name
 # Endings that the caller asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
+# And where there is no optimum, none finds it.
+_ENDINGS = (*_LIMITS, Status.UNBOUNDED)
 _BY_NAME = "asked for by name"
 # Members of a set that have more numbers than this (128 MB) are copied one at a time; those with
 # less than that are judged before another thread is awake.
@@ -384,7 +386,7 @@ def _run_with_fallbacks(
         solution = solver.solve_from_moments(problem, moments, options, monitor)
     solution.seconds = time.perf_counter() - start
     verdict = judge(problem, solution, options.tol)
-    is_limited = solution.status in _LIMITS
+    is_limited = solution.status in _ENDINGS
     confirm(solution, verdict)
     if solution.status is Status.HANDED_OVER or not (verdict.is_proven or is_limited):
         solution = _fall_back(problem, plan, options, monitor, solution)

@@ -50,6 +50,10 @@ class Status(Enum):
         "the solver ended, but the proof of its answer does not reach the tolerance: standardise "
         "the columns, raise tol, or name another solver"
     )
+    UNBOUNDED = (
+        "the coefficients grow without end while the objective falls by ever less: without a "
+        "penalty there is no best fit of classes that a hyperplane separates"
+    )
     DIVERGED = (
         "the iterates became infinite or NaN: the step size is too large for this data; lower "
         "eta0 (or leave it at None so that it is computed), or standardise the columns"

@@ -186,3 +186,18 @@ def test_rounding_of_means_far_from_zero_is_no_direction():
     Y, weight = np.array([[-2.1, -1.0, 1.8], [4.1, 3.0, 0.2]]), np.array([0.86, 2.86])
     model = Ridge(alpha=np.array([1e-14, 1e3, 1e-300])).fit(X, Y, sample_weight=weight)
     assert model.verify(X, Y, weight)
+
+
+def test_near_dependences_beside_an_exact_one():
+    """Rounded coefficients leave a gradient along the near ones; the exact one gains nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    near = x[:, :2].sum(axis=1) + 1e-8 * rng.normal(size=200)
+    X = np.column_stack([x, near, np.eye(4)[rng.integers(4, size=200)]])
+    y = x[:, 0] + rng.normal(size=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LinearRegression().fit(X, y)
+    assert model.rank_ == X.shape[1] - 1
+    assert model.certificate_.gap <= 1e-6 * model.certificate_.objective
+    assert model.verify(X, y)

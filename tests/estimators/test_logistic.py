@@ -482,3 +482,32 @@ def test_labels_that_are_no_words_are_still_refused():
     y[3] = None
     with pytest.raises((TypeError, ValueError)):
         LogisticRegression().fit(X, y)
+
+
+def test_separated_classes_take_few_steps():
+    """Beyond a point that separates them the losses vanish along a line."""
+    X, _ = classes()
+    y = X[:, 0] - 2 * X[:, 1] > 0.3
+    with pytest.warns(ConvergenceWarning, match="A hyperplane separates the classes. Separable"):
+        model = LogisticRegression(C=np.inf).fit(X, y)
+    assert model.n_iter_[0] <= 8
+    assert model.certificate_.gap <= 1e-8 * len(y)
+    assert (model.predict(X) == y).all()
+    assert model.separability_.is_separable
+
+
+def test_no_solver_takes_over_where_some_rows_are_separated():
+    """One column tells some rows of a class; the other rows overlap, and have their best fit."""
+    X, y = classes()
+    tells = np.where((y == 1) & (np.arange(len(y)) % 3 == 0), 1.0, 0.0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = LogisticRegression(C=np.inf).fit(np.column_stack([X, tells]), y)
+    assert [entry.category for entry in said] == [ConvergenceWarning, ConvergenceWarning]
+    assert "the coefficients grow without end" in str(said[0].message)
+    assert "but for rows on it" in str(said[1].message)
+    assert "stages" not in str(model.explain())
+    others = LogisticRegression(C=np.inf).fit(X[tells == 0], y[tells == 0])
+    assert_allclose(model.coef_[0, :-1], others.coef_[0], rtol=1e-3)
+    assert model.separability_.verdict == "quasi-separable"
+    assert model.separability_.verify(np.column_stack([X, tells]), y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,9 +14,13 @@ import scipy.sparse as sp
 from halfspace_reference import boundary, inequalities, verdict_by_highs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
-from trueline import separability
+from trueline import LogisticRegression, separability
 from trueline.persistence.codec import Decoder, Encoder
+from trueline.separation.decide import decide
+from trueline.separation.inequalities import SignedRows
+from trueline.separation.nearby import boundary_of
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 VERDICTS = ("separable", "quasi-separable", "not separable")
@@ -455,3 +460,44 @@ def test_models_may_hold_an_answer(kind, X, y):
     assert again.statement == answer.statement
     assert again.certificate.direction == answer.certificate.direction
     again.verify(X + 0.1, y).raise_if_false()
+
+
+def _on_the_boundary(seed: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Levels of a category of which each second one has a single class, and overlap in the others.
+
+    The others have numbers of their own, so that the boundary consists of many small simplices.
+    """
+    rng = np.random.default_rng(seed)
+    level = np.repeat(np.arange(groups), 12)
+    y = np.where(level % 2 == 0, 1.0, rng.integers(2, size=len(level)))
+    own = np.eye(groups)[level] * rng.normal(size=(len(level), 1))
+    return np.hstack([np.eye(groups)[level], np.where(level % 2 == 1, 1, 0)[:, None] * own]), y
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_boundary_is_found_from_where_a_fit_has_ended(seed):
+    """The same rows as without a start, and a proof of them; wrong starts do no harm."""
+    X, y = _on_the_boundary(seed, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(C=np.inf).fit(X, y)
+    signs = np.where(y == 1, 1.0, -1.0)
+    plain = decide(SignedRows(X, signs, True))
+    assert plain.boundary.any()
+    assert not plain.boundary.all()
+    rows = SignedRows(X, signs, True)
+    start = np.append(model.coef_[0], model.intercept_)
+    found = boundary_of(rows, rows.basis(), start)
+    assert found is not None
+    assert set(found) <= set(np.flatnonzero(plain.boundary).tolist())
+    assert len(found) <= 2 * rows.size
+    assert min(found.values()) > 0
+    total = [
+        sum(value * Fraction(float(z)) for value, z in zip(found.values(), column, strict=True))
+        for column in rows.exact(np.array(list(found))).T
+    ]
+    assert not any(total)
+    assert (decide(SignedRows(X, signs, True), start).boundary == plain.boundary).all()
+    wrong = np.random.default_rng(seed).normal(size=len(start))
+    assert (decide(SignedRows(X, signs, True), wrong).boundary == plain.boundary).all()
+    assert model.separability_.verify(X, y)

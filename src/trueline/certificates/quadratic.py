@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK_ROWS = 2048
 _MARGIN = 1.25
+# Of the largest part in a dependence: columns with less are not those that follow from the others.
+_PART = 1e-2
 # Squares below the range of doubles vanish without a trace: the claim stays above them.
 _UNDERFLOW = 1e-290
 
@@ -59,6 +61,8 @@ class Evidence:
         Whether the columns of M span all coefficients.
     left_out : float
         If they do not: how much of the design, its columns scaled to equal norm, lies outside.
+    dependences : array of shape (d, d - r), optional
+        If that is known: columns N with X_c N = 0 up to rounding.
     """
 
     gradient: Array
@@ -71,6 +75,7 @@ class Evidence:
     coercivity: float
     is_global: bool = True
     left_out: float = 0.0
+    dependences: Array | None = None
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -176,9 +181,34 @@ def _room_for_dependent_columns(
         design, weights = problem.design, problem.weights
         mean = design.column_means(weights) if problem.fit_intercept else None
         squares = design.column_squares(weights, mean)
-    reach = np.sqrt(squares) @ np.abs(coef)
+    sizes = np.sqrt(squares)
+    reach = sizes @ np.abs(coef)
     room = 16 * _EPS * float(reach @ np.sqrt(2 * np.maximum(evidence.objective, 0.0)))
-    return room + 8 * float(np.abs(evidence.gradient * coef).sum())
+    return room + _gain_of_dependences(coef, evidence, sizes)
+
+
+def _gain_of_dependences(coef: Array, evidence: Evidence, sizes: Array) -> float:
+    """What the gradient promises for steps a few times as long as the coefficients.
+
+    Only steps along the dependences count: the others are in the span of M. Rounded coefficients
+    of columns that are nearly dependent leave a large gradient along each of them, and hardly any
+    along combinations that vanish.
+    """
+    gain = float(np.abs(evidence.gradient * coef).sum())
+    if evidence.dependences is not None:
+        unit = np.where(sizes > 0, sizes, 1.0)[:, None]
+        N = np.abs(evidence.dependences) * sizes[:, None]
+        largest = N.max(axis=0)
+        scale = np.where(largest > 0, largest, 1.0)
+        N /= scale
+        error = evidence.gradient_rounding + (len(N) + 4) * _EPS * np.abs(evidence.gradient)
+        slopes = np.abs(evidence.dependences.T @ evidence.gradient) / scale[:, None]
+        slopes += N.T @ (error / unit)
+        # Whichever column of a dependence is the one that follows from the others.
+        lengths = np.where(N >= _PART, 1.0 / np.maximum(N, _PART), 0.0).T[:, :, None]
+        steps = (lengths * (sizes[:, None] * np.abs(coef))).max(axis=1)
+        gain = min(gain, float((slopes * steps).sum()))
+    return 8 * gain
 
 
 def certify_quadratic(

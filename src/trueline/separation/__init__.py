@@ -5,6 +5,7 @@ module            holds
 ================  ==================================================================
 ``inequalities``  the inequalities of a classification, rounded and exact
 ``decide``        a direction, or rows that exclude one; both parts of the rows
+``nearby``        all rows on the boundary at once, from a fit on its way to infinity
 ``nearest``       Wolfe's method for the nearest point of a polytope
 ``exact``         what the search proposes, made exact
 ``lifting``       exact solution of systems of integers; doubles as integers

@@ -57,6 +57,7 @@ from trueline.separation.exact import (
 )
 from trueline.separation.inequalities import ContrastRows, Rows, SignedRows
 from trueline.separation.lifting import Integers, independent
+from trueline.separation.nearby import boundary_of
 from trueline.separation.nearest import NearestPoint
 
 Array = NDArray[np.float64]
@@ -204,6 +205,8 @@ def descend(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> tuple[
 # Denominators of the fractions that a direction is first rounded to.
 _PLEASANT = (12, 1000)
 _PROBES = 3
+# A round costs as much as looking for the whole boundary, and many tables need no second one.
+_ENOUGH_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,7 @@ def decide(rows: Rows, start: Array | None = None) -> Split:
     spanning: dict[int, Fraction] = {}
     basis = rows.basis()
     direction: Integers | None = None
+    rounds = 0
     if start is not None:
         start = np.ldexp(start, -rows.exponent)
     if isinstance(rows, ContrastRows):
@@ -267,9 +271,15 @@ def decide(rows: Rows, start: Array | None = None) -> Split:
         held = _hold(rows, held, spanning, alive, basis)
     while alive.any():
         inside = _restricted(rows, basis, held)
-        found = _settle(
-            rows, held, alive, search(rows, inside, alive, None if len(held) else start)
-        )
+        proposal = search(rows, inside, alive, None if len(held) else start)
+        rounds += 1
+        if proposal.direction is None and rounds == _ENOUGH_ROUNDS and start is not None:
+            # Each of many rounds would find few rows: from where the fit ended all come at once.
+            known = boundary_of(rows, basis, start)
+            if known is not None:
+                spanning, held = known, _hold(rows, held, known, alive, basis)
+                continue
+        found = _settle(rows, held, alive, proposal)
         if not isinstance(found, Dependence):
             direction = found
             break

@@ -35,6 +35,7 @@ from trueline.separation.lifting import (
     integer_rows,
     primitive,
     solve_integers,
+    solve_several,
 )
 
 Array = NDArray[np.float64]
@@ -236,15 +237,15 @@ def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]
     _, columns = independent(N)
     others = np.setdiff1d(np.arange(rows.size), columns)
     if len(candidates) < len(others):
-        return np.array([_is_combination(rows, N, columns, i) for i in candidates], dtype=bool)
+        return _are_combinations(rows, N, columns, candidates)
     inside = np.ones(len(candidates), dtype=bool)
+    solved = solve_several(N[:, columns], [-N[:, j].astype(object) for j in others])
+    if solved is None:
+        raise ArithmeticError("The rows that are held are not independent; please report this.")
     normals = []
-    for j in others:
-        solved = solve_integers(N[:, columns], -N[:, j].astype(object))
-        if solved is None:
-            raise ArithmeticError("The rows that are held are not independent; please report this.")
+    for j, (x, q) in zip(others, solved, strict=True):
         normal = np.zeros(rows.size, dtype=object)
-        normal[columns], normal[j] = solved
+        normal[columns], normal[j] = x, q
         normals.append(primitive(normal))
     step = max(1, _CHUNK // max(1, rows.size))
     for start in range(0, len(candidates), step):
@@ -256,11 +257,16 @@ def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]
     return inside
 
 
-def _is_combination(rows: Rows, N: Integers, columns: Indices, i: int) -> bool:
-    """Whether row i is a combination of the rows N, whose minor at the columns is not zero."""
-    row = rows.integers(np.array([i]))[0][0].astype(object)
-    solved = solve_integers(N[:, columns].T, row[columns])
-    return solved is not None and not (exact_products(N.T, solved[0]) - solved[1] * row).any()
+def _are_combinations(
+    rows: Rows, N: Integers, columns: Indices, candidates: Indices
+) -> NDArray[np.bool_]:
+    """Which rows are combinations of the rows N, whose minor at the columns is not zero."""
+    wanted = rows.integers(candidates)[0].astype(object)
+    solved = solve_several(N[:, columns].T, list(wanted[:, columns]))
+    if solved is None:
+        return np.zeros(len(candidates), dtype=bool)
+    pairs = zip(wanted, solved, strict=True)
+    return np.array([not (exact_products(N.T, x) - q * row).any() for row, (x, q) in pairs], bool)
 
 
 def _products(block: Array, g: Integers) -> Integers:

@@ -122,9 +122,15 @@ def solve_integers(A: Integers, b: Integers) -> tuple[Integers, int] | None:
     >>> x.tolist(), q
     ([2, 2], 6)
     """
+    solved = solve_several(A, [b])
+    return None if solved is None else solved[0]
+
+
+def solve_several(A: Integers, right: list[Integers]) -> list[tuple[Integers, int]] | None:
+    """The same for several right-hand sides, which share the inverse modulo a prime."""
     m = len(A)
     if m == 0:
-        return np.empty(0, dtype=object), 1
+        return [(np.empty(0, dtype=object), 1) for _ in right]
     if m > MOST_EQUATIONS:
         raise ValueError(
             f"This needs the exact solution of {m:,} linear equations, and at most "
@@ -132,11 +138,12 @@ def solve_integers(A: Integers, b: Integers) -> tuple[Integers, int] | None:
             "columns (times classes less one) to prove it. Ask about fewer columns."
         )
     if m <= _FEW_EQUATIONS:
-        return _eliminated(A.tolist(), b.tolist())
+        found = [_eliminated(A.tolist(), b.tolist()) for b in right]
+        return [one for one in found if one is not None] if None not in found else None
     for p in PRIMES:
         C = _inverse(A, p)
         if C is not None:
-            return _lift(A, b.astype(object), C, p)
+            return [_lift(A, b.astype(object), C, p) for b in right]
     return None
 
 

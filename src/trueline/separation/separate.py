@@ -415,7 +415,8 @@ def _least(rows: Rows, g: Integers) -> Fraction:
         unit = Fraction(2) ** top
         return Fraction(float(lowest - error)) * unit
     whole, exponent = rows.integers(near)
-    values = exact_products(whole, g)
-    return min(
-        Fraction(int(v)) * Fraction(2) ** int(e) for v, e in zip(values, exponent, strict=True)
-    )
+    lowest_bit = int(exponent.min())
+    shifts = (exponent - lowest_bit).tolist()
+    values = exact_products(whole, g).tolist()
+    least = min(v << shift for v, shift in zip(values, shifts, strict=True))
+    return least * Fraction(2) ** lowest_bit

@@ -127,7 +127,9 @@ class PendingFromMoments:
         e abs(w) + e sqrt(2 gap / a) + e^2 / (2 a) to the conjugate. Without any, an error of at
         most delta of their thresholds changes the dual point by that share, and the gap by delta
         times terms which the objective of the best constant bounds. The products with the
-        coefficients change by e.abs(w).
+        coefficients change by e.abs(w), which is nothing for coefficients that are zero, however
+        far the target is from it; the intercept is squared, and all other terms are rounded as
+        squares about the means.
         """
         problem, moments, W = self.problem, self.problem.moments, self.coef
         penalty = problem.penalty
@@ -136,10 +138,12 @@ class PendingFromMoments:
         weight, rows = moments.weight, min(moments.count, 2048)
         root = np.sqrt(moments.x_size + weight * moments.x_mean**2)
         target = np.sqrt(moments.y_size + weight * moments.y_mean**2)
-        reach = root @ np.abs(W) + math.sqrt(weight) * np.abs(self.intercept) + target
+        moved = root @ np.abs(W)
+        reach = moved + math.sqrt(weight) * np.abs(self.intercept) + target
         units = moments.unit + (len(W) + rows + moments.count / 2048 + 32) * _EPS
         error = 4 * units * reach * root[:, None]
-        added = 8 * units * float(reach @ reach)
+        off = units * reach
+        added = 16 * float(off @ moved + off @ off) + 8 * units * float(moments.y_size.sum())
         if np.any(penalty.curvature):
             if not np.all(penalty.curvature):
                 return math.inf

@@ -59,7 +59,11 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.least_squares.normal_equations import independent_columns, project, rank_note
-from trueline.solvers.least_squares.orthogonal import centred_squares, factor_rows
+from trueline.solvers.least_squares.orthogonal import (
+    centred_squares,
+    factor_dependent,
+    factor_rows,
+)
 
 Array = NDArray[np.float64]
 
@@ -373,6 +377,14 @@ class IndependentColumns:
             loss=Squared(),
             penalty=NoPenalty(),
         )
+        moments = Moments.from_rows(problem.design, plain.target, problem.weights)
+        if not problem.fit_intercept:
+            moments = moments.about_zero()
+        told = factor_dependent(plain, moments)
+        if told is not None and told.space is not None and told.dependent is not None:
+            size, kept = np.sqrt(moments.gram.diagonal()), np.delete(every, told.dependent)
+            note = rank_note(told.space, size, told.dependent)
+            return cls(len(kept), told.space, kept, moments.x_mean, note)
         mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
         factor = factor_rows(plain, mean, np.zeros(d))
         centre = np.zeros(d) if mean is None else mean

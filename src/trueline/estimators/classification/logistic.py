@@ -37,7 +37,7 @@ from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.separate import Separability, separate
-from trueline.solution import PendingCertificate, Solution
+from trueline.solution import PendingCertificate, Solution, Status
 from trueline.solvers import solve_firth
 from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS
@@ -67,13 +67,13 @@ def warn_if_separated(
     Returns
     -------
     verdict : Separability or None
-        None where scores are moderate, or data too large to be looked at unasked.
+        None where the fit ended with moderate scores, or data too large to be looked at unasked.
     """
     if "none" not in problem.penalty.capabilities:
         return None
     scores = problem.scores(solution.coef, solution.intercept)
     spread = np.abs(scores) if scores.shape[1] == 1 else np.ptp(scores, axis=1)
-    if spread.max(initial=0.0) <= _EXTREME:
+    if spread.max(initial=0.0) <= _EXTREME and solution.status is not Status.UNBOUNDED:
         return None
     n, d = problem.design.shape
     if n * d * (len(classes) - 1) > _MOST_NUMBERS:

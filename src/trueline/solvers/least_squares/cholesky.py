@@ -53,8 +53,9 @@ _EPS = float(np.finfo(np.float64).eps)
 _OF_A_PATH = 0.1
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
-# Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
-_ALWAYS_REFINE = 20_000
+# Up to this many elements (times targets) a step with residuals from the rows costs next to
+# nothing: always do it. Up to fewer, and where digits would be lost, in doubled precision.
+_ALWAYS_REFINE, _ALWAYS_EXACT = 20_000, 2_000
 # Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10): one
 # step with residuals from the rows brings back the accuracy of an orthogonal factorisation.
 _REFINE_CONDITION = 1e3
@@ -85,7 +86,7 @@ class Cholesky(Solver):
         gram = 2.0 * facts.nonzeros * max(1.0, facts.density * d) + 2.0 * facts.nonzeros * k
         factor = float(d) ** 3 * facts.strengths + 2.0 * d * d * k
         time = CALL + gram_seconds(facts) + normal_factor_seconds(d, facts.strengths)
-        if not facts.is_sparse and facts.nonzeros * k <= _ALWAYS_REFINE:
+        if not facts.is_sparse and facts.nonzeros * k <= _ALWAYS_EXACT:
             time += 0.25 * refinement_seconds(facts)  # from a good start, one evaluation is enough
         memory = 8.0 * d * d * 6
         if not is_rank_deficient(facts):
@@ -306,6 +307,7 @@ class PendingProof:
         gradient = moments.gram.dot(W)
         gradient -= cross
         units = moments.unit + (len(W) + 8) * _EPS
+        square = float(moments.y_square.sum()) + np.vdot(W, gradient) - np.vdot(W, cross)
         error = 2 * units * math.sqrt((factor.scale * factor.scale).dot(x_size)) * largest
         curvature = self.problem.penalty.curvature
         if not isinstance(curvature, float) or curvature:
@@ -321,13 +323,16 @@ class PendingProof:
             off = b + x_mean.dot(W) - y_mean
             slope = math.sqrt(weight * off.dot(off)) + 3 * units * largest
             bound += 0.5 * slope * slope
-        floor = 0.0
+        share = 1e-20  # of more than the objective: certificates claim no less
         if factor.left_out:
             bound += self._left_out(gradient)
-            floor = 1e-13 * float(moments.y_square.sum())  # more than of the objective
+            share = 1e-13
+        floor = share * float(moments.y_square.sum())
         # The certificate leaves room for the rounding of its checker, and takes the objective
         # itself for the gap where that is no more than ten times as much.
-        return 13 * bound + floor
+        most = 13 * bound + floor
+        is_less = most <= 0.5 * (square - 4 * units * largest * largest)
+        return 1.3 * bound + floor if is_less else most
 
     def _left_out(self, gradient: Array) -> float:
         """At least what certificates allow for columns that depend on others up to rounding."""
@@ -356,22 +361,30 @@ def _solve_group(
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
     square = None
     if isinstance(problem, Problem):
-        if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
+        size = problem.design.nonzeros * problem.n_targets
+        is_doubtful = factor.condition > _REFINE_CONDITION
+        # Coefficients of dependent columns are chosen by their norm, which is rounded as it is.
+        few = _ALWAYS_EXACT if factor.space is None else 0
+        most = _ALWAYS_REFINE if is_doubtful else few
+        is_near = can_refine(problem)  # rows in memory: others are read for what needs it only
+        if size <= most and is_near:
             defect = 1.5 * (1.0 - factor.coercivity)
-            refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
+            basis, mean = factor.basis, moments.x_mean
+            squares = 1.01 * (moments.x_size + moments.weight * (mean * mean))
+            refined = refine(problem, W, b, basis, mean, curvature, defect=defect, squares=squares)
             notes.append(f"refined in doubled precision ({counted(refined.steps, 'step')})")
             W, b, square = refined.coef, refined.intercept, refined.residual_square
             if refined.is_evaluated:
                 evidence = evidence_from_refined(
                     problem,
                     refined,
-                    factor.basis,
+                    basis,
                     factor.coercivity,
                     factor.space is None,
                     factor.left_out,
                 )
                 return W, b, evidence, notes
-        elif factor.condition > _REFINE_CONDITION:
+        elif is_doubtful or (is_near and size <= _ALWAYS_REFINE):
             W, b = plain_steps(problem, W, b, factor.basis, moments.x_mean, curvature, steps=1)
             notes.append("refined once with residuals from the rows")
     pending = PendingProof(problem, moments, W, b, factor)

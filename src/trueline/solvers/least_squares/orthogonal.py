@@ -21,13 +21,14 @@ from dependent: the Gram matrix shows which they are, X_f = X_b C, and the rows 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dposv, dpstrf
 
 from trueline.certificates.quadratic import proven_coercivity
 from trueline.design import Design
@@ -253,64 +254,98 @@ def factor_dependent(problem: Problem, moments: Moments) -> NormalFactor | None:
     NormalFactor or None
         None if the rows do not confirm the dependences, or the other columns are nearly dependent.
     """
-    diagonal = moments.gram.diagonal()
-    alive = np.flatnonzero(diagonal > noise_of_squares(moments))
+    gram, diagonal = moments.gram, moments.gram.diagonal()
+    varies = diagonal > noise_of_squares(moments)
     d, size = len(diagonal), np.sqrt(diagonal)
     mean = moments.x_mean if problem.fit_intercept else None
-    if len(alive) < d and np.delete(centred_squares(problem, mean), alive).any():
+    if not varies.all() and centred_squares(problem, mean)[~varies].any():
         return None
-    unit = moments.gram[np.ix_(alive, alive)] / np.outer(size[alive], size[alive])
-    _, order, rank, _ = dpstrf(unit, tol=_CLEAR)
-    kept, free = np.split(alive[order - 1], [rank])
+    alive = varies.nonzero()[0]
+    own = size[alive]
+    unit = gram if len(alive) == d else gram[alive[:, None], alive]
+    _, order, rank, _ = dpstrf(unit / (own[:, None] * own), tol=_CLEAR)
+    kept, free = alive[order[:rank] - 1], alive[order[rank:] - 1]
     if rank in (0, d):
         return None
-    x_mean, x_size = moments.x_mean[kept], moments.x_size[kept]
-    own = replace(moments, x_mean=x_mean, x_size=x_size, gram=moments.gram[np.ix_(kept, kept)])
-    inner = factor_normal_equations(own, np.zeros(rank))
-    if inner is None or inner.coercivity < _PROVEN_ENOUGH or inner.condition > _WELL_CONDITIONED:
+    inner = _factor_of(moments, kept)
+    if inner is None:
         return None
     tolerance = rank_tolerance(*problem.design.shape)
-    cross = moments.gram[np.ix_(kept, free)]
-    C, combined = np.zeros((rank, len(free))), np.zeros((d, len(free)))
-    combined[free] = np.eye(len(free))
-    for _ in range(3):  # later rounds make up for the rounding of the Gram matrix
-        C += inner.solve(cross)
-        C[np.abs(C) * size[kept, None] <= _CLEAR * size[free]] = 0.0
-        combined[kept] = -C
-        left = problem.design.matvec(combined) - moments.x_mean @ combined
-        weighted = problem.weigh(left)
-        off = np.sqrt((weighted * left).sum(axis=0))
-        if (off <= tolerance * size[free]).all():
-            break
-        cross = problem.design.rmatvec(weighted)[kept] - np.outer(x_mean, weighted.sum(axis=0))
-    else:
+    C = _combinations(problem, moments, inner, kept, free, tolerance)
+    if C is None:
         return None
-    ratios = (size[kept, None] / size[free])[C != 0]
-    if len(ratios) and max(ratios.max(), 1 / ratios.min()) > _FAR_APART:
+    ratios = size[kept, None] / size[free]
+    told = ratios[C != 0]
+    if len(told) and max(told.max(), 1 / told.min()) > _FAR_APART:
         return None  # columns in small units need digits of C that the Gram matrix has lost
     space, basis = np.zeros((d, rank)), np.zeros((d, rank))
     space[kept], space[free], basis[kept] = np.eye(rank), C.T, inner.basis
-    if np.vdot(C, C) <= _SMALL:
+    if len(free) and np.vdot(C, C) <= _SMALL:
         # Away from the complement [-C; 1], by equations of the few columns that depend on others.
-        along = np.linalg.solve(np.eye(len(free)) + C.T @ C, C.T @ inner.basis)
+        products = C.T @ C
+        products.flat[:: len(free) + 1] += 1.0
+        along = dposv(products, C.T @ inner.basis)[1]
         basis[kept], basis[free] = inner.basis - C @ along, along
-    else:
+    elif len(free):
         basis = project(basis, space)
     # X_c M = X_b M_b + (X_f - X_b C) M_f, with M_b the basis for the columns that are kept.
-    lost = float(tolerance * size[free] @ np.linalg.norm(basis[free], axis=1))
-    growth = 2.0 + float(np.linalg.norm(C * size[kept, None] / size[free]))
-    # Columns that do not vary are left out without an error.
-    left_out = 8 * tolerance * float(np.sqrt(d)) * growth if len(free) else 0.0
+    squares = (basis[free] * basis[free]).sum(axis=1)
+    lost = float(tolerance * size[free] @ np.sqrt(squares))
+    growth = 2.0 + float(np.linalg.norm(C * ratios))
+    others = np.ones(d, dtype=bool)
+    others[kept] = False
     return NormalFactor(
         basis=basis,
-        coercivity=max(float(np.sqrt(inner.coercivity)) - 2 * lost, 0.0) ** 2,
+        coercivity=max(math.sqrt(inner.coercivity) - 2 * lost, 0.0) ** 2,
         scale=power_of_two_scale(diagonal),
         diagonal_coercivity=0.0,
         condition=inner.condition,
-        left_out=left_out,
+        # Columns that do not vary are left out without an error.
+        left_out=8 * tolerance * math.sqrt(d) * growth if len(free) else 0.0,
         space=space,
-        dependent=np.delete(np.arange(d), kept),
+        dependent=others.nonzero()[0],
     )
+
+
+def _factor_of(moments: Moments, kept: Indices) -> NormalFactor | None:
+    """The factor for some of the columns; None if these are nearly dependent."""
+    own = replace(
+        moments,
+        x_mean=moments.x_mean[kept],
+        x_size=moments.x_size[kept],
+        gram=moments.gram[kept[:, None], kept],
+    )
+    found = factor_normal_equations(own, np.zeros(len(kept)))
+    if found is None or found.coercivity < _PROVEN_ENOUGH or found.condition > _WELL_CONDITIONED:
+        return None
+    return found
+
+
+def _combinations(
+    problem: Problem,
+    moments: Moments,
+    inner: NormalFactor,
+    kept: Indices,
+    free: Indices,
+    tolerance: float,
+) -> Array | None:
+    """C with X_f = X_b C for the columns b that are kept; None if the rows do not confirm it."""
+    size, x_mean = np.sqrt(moments.gram.diagonal()), moments.x_mean
+    cross = moments.gram[kept[:, None], free]
+    C, combined = np.zeros((len(kept), len(free))), np.zeros((len(size), len(free)))
+    combined[free] = np.eye(len(free))
+    least, enough = _CLEAR * size[free], tolerance * size[free]
+    for _ in range(3):  # later rounds make up for the rounding of the Gram matrix
+        C += inner.solve(cross)
+        C[np.abs(C) * size[kept, None] <= least] = 0.0
+        combined[kept] = -C
+        left = problem.design.matvec(combined) - x_mean @ combined
+        weighted = problem.weigh(left)
+        if (np.sqrt((weighted * left).sum(axis=0)) <= enough).all():
+            return C
+        totals = weighted.sum(axis=0)
+        cross = problem.design.rmatvec(weighted)[kept] - x_mean[kept, None] * totals
+    return None
 
 
 def _conditioned(

@@ -32,6 +32,7 @@ from trueline.solvers.least_squares.normal_equations import (
     curvature_matrix,
     evidence_from_refined,
     evidence_from_rows,
+    orthogonal_complement,
     project,
     rank_note,
     same_strength_groups,
@@ -127,6 +128,8 @@ def _solve_group(
     evidence = evidence_from_refined(
         part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
     )
+    if factor.space is not None and factor.left_out:
+        evidence = replace(evidence, dependences=orthogonal_complement(factor.space))
     return w, b, evidence, steps
 
 

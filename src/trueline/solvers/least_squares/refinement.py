@@ -94,6 +94,7 @@ def refine(
     curvature: Array,
     X_low: Array | None = None,
     defect: float = np.inf,
+    squares: Array | None = None,
 ) -> Refined:
     """Refine every target.
 
@@ -113,12 +114,16 @@ def refine(
     defect : float, optional
         Bound on || I - M^T H M ||, by which each step shrinks the error. If the next step cannot
         change a digit it is not computed.
+    squares : array of shape (d,), optional
+        At least the weighted squares of the columns, where that is known already.
     """
     design = problem.design
     assert isinstance(design, DenseDesign)
     parts = []
     exact_mean = cache(partial(_mean_doubled, design.X, problem.weights, X_low))
-    norms = np.sqrt(np.append(design.column_squares(problem.weights, None), problem.total_weight))
+    if squares is None:
+        squares = design.column_squares(problem.weights, None)
+    norms = np.sqrt(np.append(squares, problem.total_weight))
     rows = SlicedRows(design.X, problem.weights, norms, X_low)
     for t in range(W.shape[1]):
         one = _Target(problem, rows, norms, t, mean, curvature[:, t], exact_mean)

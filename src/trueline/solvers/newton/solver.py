@@ -80,6 +80,11 @@ _UNSEEN = 1e-22
 _MANY_STEPS, _PROOF_INTERVAL = 40, 10
 # Steps without progress that are tolerated.
 _IDLE = 4
+# Where classes are separated, steps divide the predicted decrease by a number between these; near a
+# minimum they square it. So many such steps in a row, and beyond the tolerance, are no accident.
+_SLOWEST, _FASTEST, _ALIKE = 0.6, 0.01, 4
+# Of the gap: losses that vanish along a direction are followed to this share of it.
+_VANISHED = 1e-8
 # The unit of the gap is at most this many times the objective of the first point.
 _NEAR = 100.0
 # Of the squares of constant targets: what rounding leaves.
@@ -166,8 +171,11 @@ class Newton(Solver):
             descent.enough = max(_NEGLIGIBLE * goal, descent.negligible)
             enough = asked / problem.n_targets
             iteration = _Iteration(descent, prover, t, goal, enough, monitor.is_watching)
+            iteration.has_no_start = options.start is None
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=goal)
+            if status is Status.STALLED and iteration.is_unbounded:
+                status, prover.is_unbounded = Status.UNBOUNDED, True
             worst = worst if status.is_final else status
             iterations = max(iterations, count)
             descents.append(descent)
@@ -258,6 +266,8 @@ class _Prover:
         )
         self.alone = rows.left_out
         self.enough = enough
+        # Where there is no optimum, no more is said than that no objective is negative.
+        self.is_unbounded = False
         self._points: list[Array] = []
         self._certificate: Certificate
 
@@ -282,9 +292,9 @@ class _Prover:
             self.rounding.target_size[targets],
             self.rounding.rows,
         )
-        if is_tangent(problem):
+        if is_tangent(problem) or self.is_unbounded or self._has_vanished(problem, descents):
             tangent = Tangent(problem, rounding).certify(W, b)
-            if tangent.gap <= self.enough:
+            if tangent.gap <= self.enough or self.is_unbounded:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.curvatures[self.alone] > 0).all():
@@ -297,6 +307,11 @@ class _Prover:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)
         return at_most_objective(problem, certify_dual(problem, W, b, u, self.rows.mean, scale))
+
+    def _has_vanished(self, problem: Problem, descents: list[Descent]) -> bool:
+        """Whether the objective proves itself, as no loss is negative."""
+        is_one = len(descents) == 1 and "margins" in problem.loss.capabilities
+        return is_one and descents[0].objective <= 0.5 * self.enough
 
     def _by_curvature(
         self,
@@ -352,6 +367,10 @@ class _Iteration(Iteration):
         self._lowest, self._flat = math.inf, 0
         # The starting point is never the answer: at least one step is made.
         self._has_moved, self._is_finished = False, False
+        # Without a penalty losses of margins may have no minimum.
+        self._is_free = "margins" in descent.loss.capabilities and not descent.quad.any()
+        self._is_free = self._is_free and not prover.problem.design.is_sequential
+        self._alike, self.is_unbounded, self.has_no_start = 0, False, True
         self._expose()
 
     def _expose(self) -> None:
@@ -361,7 +380,13 @@ class _Iteration(Iteration):
     def step(self) -> None:
         self._has_moved = True
         self._steps += 1
-        length = self._descent.step()
+        before, length = self._descent.decrease, self._descent.step()
+        if self._is_free:
+            self._descent.stretch(_VANISHED * self._gap)
+            share = self._descent.decrease / before if before > 0 else 0.0
+            self._alike = self._alike + 1 if _FASTEST <= share <= _SLOWEST else 0
+            is_slow = self._alike >= _ALIKE and self._descent.decrease <= self._asked
+            self.is_unbounded = is_slow and self.has_no_start
         self._expose()
         # Steps whose predicted decrease does not become smaller are dominated by rounding.
         self._idle = self._idle + 1 if self._descent.decrease >= 0.5 * self._least else 0
@@ -369,7 +394,7 @@ class _Iteration(Iteration):
         is_late = (
             self._descent.is_exact and self._idle > _IDLE and self._descent.decrease <= self._gap
         )
-        self.is_stalled = length == 0.0 or is_late or self._is_flat()
+        self.is_stalled = length == 0.0 or is_late or self._is_flat() or self.is_unbounded
 
     def _is_flat(self) -> bool:
         """Whether steps without progress no longer lower the objective either."""

@@ -79,6 +79,8 @@ _INVERSE_STEPS = 6
 _MOST_CHANGE, _COLUMNS_A_STEP = 0.3, 60.0
 # A step after which the predicted decrease is a larger share of the one before is not repeated.
 _FALL_BY_OLD = 0.1
+# Points where all rows are on their side are moved so many times as far from zero at the most.
+_MOST_STRETCH = 100.0
 
 
 class Factor:
@@ -230,7 +232,9 @@ class Descent:
         Equations", SIAM (1995), section 5.4).
         """
         has_exact = self.gram.formed > 0 and self.is_exact and not self.mu
-        if self._one_pass is not None or self.loss.kinks or not (has_exact and self.enough > 0):
+        # Without a penalty the rate of convergence tells whether there is a minimum at all.
+        is_smooth = bool(self.quad.any()) and not self.loss.kinks
+        if self._one_pass is not None or not (is_smooth and has_exact and self.enough > 0):
             return False
         old = self.gram.h
         share = float(np.abs(self._curvatures - old).sum()) / (float(old.sum()) or 1.0)
@@ -350,6 +354,21 @@ class Descent:
         if not self.rows.design.is_sequential:  # the proof reads them there
             self.z = self.z + self.rows.scores(self.direction)
             self.u, _ = derivatives(self.loss, self.y, self.z)
+
+    def stretch(self, enough: float) -> None:
+        """Move on from zero, if all rows are on their side, to where the losses are nearly gone.
+
+        Without a penalty losses of margins vanish in that direction. A step of Newton's method
+        divides them by a constant only.
+        """
+        least = float((self.y * self.z).min())
+        if least <= 0:
+            return
+        share = enough / self.rows.total_weight
+        factor = self.loss.least_margin(share) / least
+        if 1.0 < factor <= _MOST_STRETCH:
+            self.v, self.z = factor * self.v, factor * self.z
+            self._set_derivatives(*derivatives(self.loss, self.y, self.z))
 
     @property
     def is_overpenalised(self) -> bool:
