@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from trueline.best_subset import exchange
 from trueline.design import as_design
 from trueline.gaussian_process import covariance
 from trueline.losses import Logistic, SquaredHinge
@@ -136,3 +137,27 @@ def test_paths_of_the_lasso(seed, curvature, monkeypatch):
         found.append(homotopy.propose(G, c, strengths, curvature * strengths))
     assert len(found[0]) == 30
     np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_exchanges_of_columns(alpha, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 12))
+    X[:, 7] = X[:, 2]  # dependent columns never go together
+    y = X @ rng.standard_normal(12) + rng.standard_normal(60)
+    G, c, allowed = X.T @ X / 60, X.T @ y / 60, np.arange(12) != 4
+    order = rng.permutation(np.flatnonzero(allowed))
+    start = exchange.independent(G, order, 5, 1e-6)
+    np.testing.assert_array_equal(exchange._independent_whole(G, order, 5, 1e-6), start)
+    for support in start, start[:0]:
+        ends = [
+            form(G, c, support, 5, alpha, allowed, 1e-12)
+            for form in (exchange.descend, exchange._descend_whole)
+        ]
+        np.testing.assert_array_equal(np.sort(ends[0][0]), np.sort(ends[1][0]))
+        assert ends[1][1] == pytest.approx(ends[0][1], rel=1e-12)
+        low = np.sort(np.where(ends[0][0] == 7, 2, ends[0][0]))
+        high = np.where(low == 2, 7, low)
+        for form in exchange.lowest_indices, exchange._lowest_indices_whole:
+            np.testing.assert_array_equal(np.sort(form(G, c, high, allowed, 1e-12)), low)

@@ -178,7 +178,11 @@ def test_working_sets_and_the_textbook_find_what_the_whole_matrix_gives(name, mo
     assert "working sets of 16" in sets.explain()
     # 8 bytes x 150 x 20 rows: rows are computed again and again.
     few = MACHINES[name](tol=1e-5, cache_size=8 * 150 * 20 / 1e6).fit(X, y)
-    models = [sets, few]
+    monkeypatch.setattr(engine, "_NEARLY_ALL", 0.1)
+    monkeypatch.setattr(engine, "_LONG", 0)
+    joined = MACHINES[name](tol=1e-5).fit(X, y)
+    assert "working sets of 16 multipliers, then all of them" in joined.explain()
+    models = [sets, few, joined]
     if "Nu" not in name:
         models.append(MACHINES[name](tol=1e-5, solver="textbook_smo").fit(X, y))
     for model in models:

@@ -6,6 +6,7 @@ Where radial basis functions stand, and how wide they are by rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
+from threadpoolctl import threadpool_limits
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
@@ -26,6 +28,11 @@ _FACTORS = 2.0 ** np.arange(-3.0, 4.5, 0.5)
 # Strengths among which each width is given its best one: bumps are at most 1, so that these reach
 # from hardly any to overwhelming for any number of rows.
 _STRENGTHS = np.geomspace(1e-8, 1e4, 25)
+# Rows that k-means looks at for each centre: means of so many err by a sixteenth of the spread of
+# a cluster, far less than its width.
+_ROWS_PER_CENTRE = 256
+# Products in a round of k-means, some tens of milliseconds, below which one thread does them.
+_FOR_ONE_THREAD = 50_000_000
 
 
 @parameters()
@@ -38,8 +45,9 @@ class RadialBasisFeatures(FeatureMap):
     Parameters
     ----------
     centres : {"kmeans", "data", "grid"} or array-like of shape (k, d), default="kmeans"
-        Means of clusters, rows of the data chosen at random (all of them if ``n_centres`` is at
-        least their number), a regular grid over the range of each column, or given points.
+        Means of clusters (of at most 256 rows per centre, drawn at random), rows of the data chosen
+        at random (all of them if ``n_centres`` is at least their number), a regular grid over the
+        range of each column, or given points.
     n_centres : int, default=20
         How many; for a grid, at most this many. Unused if centres are given.
     width : {"nearest", "maximum", "validation"} or float, default="nearest"
@@ -174,9 +182,15 @@ def choose_centres(kind: str, X: Any, count: int, random_state: Any) -> Array:
         return chosen.toarray() if sparse.issparse(chosen) else chosen.copy()
     from sklearn.cluster import KMeans  # heavy: brings all of scikit-learn's clusterings
 
+    enough = _ROWS_PER_CENTRE * count
+    if X.shape[0] > enough:
+        X = X[np.sort(random.choice(X.shape[0], enough, replace=False))]
     different = _count_different(X, count)
-    means = KMeans(min(count, different), n_init=3, random_state=random).fit(X)
-    return means.cluster_centers_
+    means = KMeans(min(count, different), n_init=3, random_state=random)
+    # Threads that wait for each other spin: of few rows they take fifty times the work.
+    alone = X.shape[0] * X.shape[1] * count <= _FOR_ONE_THREAD
+    with threadpool_limits(1) if alone else nullcontext():
+        return means.fit(X).cluster_centers_
 
 
 def _count_different(X: Any, enough: int) -> int:

@@ -4,10 +4,9 @@ An evaluation costs the cube of the number of rows. The way from a first guess t
 of the maximum is therefore gone on a few hundred rows drawn at random (L-BFGS-B, as in other
 libraries), where an evaluation takes a millisecond, three times; then, from the end that is most
 likely with more rows, on more, and at last on all rows, with Newton's steps from the average
-information, of which a handful is enough. Few rows can miss what
-all rows show (a length scale shorter than their spacing looks like noise): if they find hardly any
-signal, or leave much for noise, or a rough guess is more likely than where they led, all rows go
-the whole way.
+information, of which a handful is enough. Few rows can miss what all rows show (a length scale
+shorter than their spacing looks like noise): if they find hardly any signal, or leave much for
+noise, or a rough guess leads other rows to a higher maximum, all rows go the whole way.
 """
 
 from __future__ import annotations
@@ -48,6 +47,8 @@ _NOISY = 0.1
 # Guesses that the answer is compared with: on so many rows, lengths as shares of the spread.
 _PROBED = 400
 _SHARES = (2.0, 1.0, 0.5, 0.25)
+# Likelihoods that agree to this part are at the same maximum.
+_CLOSE = 1e-6
 # The slope of the likelihood, relative to it, that is left where a search has arrived.
 _LEVEL = 1e-2
 # The gain of log likelihood per row, over independent noise, below which nothing was learned.
@@ -233,8 +234,9 @@ def maximise(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Foun
         size *= _GROWTH
     before = likelihood.evaluations
     candidate = _best(likelihood, promising)
-    if _is_convincing(likelihood, candidate, starts[0], bounds, generator):
-        best = _finish(likelihood, candidate, bounds)
+    confirmed = _confirmed(likelihood, candidate, starts[0], bounds, generator)
+    if confirmed is not None:
+        best = _finish(likelihood, confirmed, bounds)
     else:
         notes += ("all rows from the start, for few of them may have missed something",)
         best = _best_climb(likelihood, starts, bounds)
@@ -246,26 +248,32 @@ def _best_climb(likelihood: Likelihood, starts: list[Array], bounds: Array) -> F
     return max(ends, key=lambda found: found.value)
 
 
-def _is_convincing(
+def _confirmed(
     likelihood: Likelihood,
     theta: Array,
     start: Array,
     bounds: Array,
     generator: np.random.Generator,
-) -> bool:
-    """Whether little is left for noise, and no rough guess is more likely on some of the rows."""
+) -> Array | None:
+    """From where to go on with all rows; None if few of them may have missed something.
+
+    They have not if little is left for noise, and no rough guess leads to more on some other rows.
+    """
     structure = likelihood.structure
     square = float(np.mean(likelihood.Y**2)) + 1e-300
     noise = sum(term.amplitude(theta) for term in structure.terms if term.family == NOISE)
     if noise + float(likelihood.noise.mean()) > _NOISY * square:
-        return False
+        return None
     n = len(likelihood.X)
     sample = _part(likelihood, generator.permutation(n)[: min(n, _PROBED)])
     reached = sample.value(theta)
     for guess in _guesses(structure, start, likelihood.X.std(axis=0), square):
-        if sample.value(np.clip(guess, bounds[:, 0], bounds[:, 1])) > reached:
-            return False
-    return True
+        if sample.value(np.clip(guess, *bounds.T)) > reached:
+            # These rows have their maximum elsewhere: the same one, a little further?
+            ends = [_finish(sample, begin, bounds) for begin in (theta, guess)]
+            least = ends[1].value - _CLOSE * abs(ends[1].value)
+            return ends[0].theta if ends[0].settled and ends[0].value >= least else None
+    return theta
 
 
 def _guesses(structure: Structure, start: Array, spread: Array, square: float) -> Iterator[Array]:

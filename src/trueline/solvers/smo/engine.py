@@ -44,6 +44,9 @@ _MANY_ROWS = 16_000
 #: Programs of up to so many rows have their whole matrix, if there is room for it. In larger ones
 #: many rows never matter, and small sets take less than half the time.
 WHOLE = 2000
+# Where this share of the rows had to be computed, and so many steps for each multiplier did not
+# arrive, the whole matrix is worth its price.
+_NEARLY_ALL, _LONG = 0.6, 5
 # After so many steps for each multiplier, and twice, four times as many, it is asked whether few
 # multipliers are free.
 _FIRST = 2
@@ -242,6 +245,8 @@ class _Rounds:
             worst = max(float(u[g].max() - l[g].min()) for g in program.groups)
             if not worst > self.tol or steps >= self.limit or idle >= _IDLE:
                 break
+            if self._needs_all(steps):
+                return self._with_whole_matrix(steps, rounds)
             chosen = self._select(u, l)
             before = self.beta[chosen]
             goal = max(self.tol * 0.5, _INNER * worst) if math.isfinite(worst) else self.tol
@@ -268,6 +273,23 @@ class _Rounds:
         ]
         solved = bool(violation <= self.tol)
         return DualSolution(self.beta, self.scores, level, violation, steps, solved, notes=notes)
+
+    def _needs_all(self, steps: int) -> bool:
+        """Whether nearly all rows matter, on a long way, and there is room for their matrix."""
+        n = self.source.n
+        is_most = self.cache.filled > _NEARLY_ALL * n and self.cache.capacity == n
+        return is_most and steps > _LONG * self.program.size
+
+    def _with_whole_matrix(self, steps: int, rounds: int) -> DualSolution:
+        """From here all multipliers are one working set."""
+        self.cache = RowCache(self.source, 0)  # its memory is that of the matrix
+        begun = replace(self.program, start=self.beta)
+        found = _Whole(begun, self.source).solve(self.tol, self.limit - steps)
+        notes = [
+            f"{rounds:,} working sets of {self.q:,} multipliers, then all of them",
+            *found.notes,
+        ]
+        return replace(found, n_iter=steps + found.n_iter, notes=notes)
 
     def sums(self, beta: Array) -> Array:
         scores, weight = np.zeros(self.source.n), by_row(self.program, beta, self.source.n)
