@@ -219,15 +219,19 @@ class BoxIteration(DualIteration):
         self.w_count += 1
 
     def choose(self) -> None:
-        """The best multiple of the mean of w over the last sweeps, where that is better.
+        """The best multiple of w, or of its mean over the last sweeps.
 
         The dual objective falls monotonically; the primal objective of w oscillates, the more the
         larger the norms of the rows.
         """
         if not self.w_count:
             return
-        self.expose()
-        problem, W = self.problem, (self.w_sum / self.w_count)[: len(self.coef), None]
+        found = [self._best_multiple(w) for w in (self.w, self.w_sum / self.w_count)]
+        self.w, self.scores = min(found, key=lambda pair: pair[0])[1], None
+
+    def _best_multiple(self, w: Array) -> tuple[float, Array]:
+        """The lowest objective of the multiples of some coefficients, and that multiple."""
+        problem, W = self.problem, w[: len(self.coef), None]
         scores, square = problem.design.matvec(W), problem.penalty.value(W)
 
         def objective(t: float) -> float:
@@ -237,8 +241,7 @@ class BoxIteration(DualIteration):
         best = 1.0
         for reach in (0.5, 0.125, 0.03):
             best = min(best + reach * np.linspace(-1, 1, 9), key=objective)
-        if objective(best) < problem.objective(self.coef, self.intercept):
-            self.w, self.scores = best * self.w_sum / self.w_count, None
+        return objective(best), best * w
 
     def _scores(self) -> Array:
         """x_i.w of all rows, without the constant column of the intercept."""
