@@ -30,6 +30,7 @@ from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
 from trueline.solvers.conjugate_gradients import conjugate_gradients
+from trueline.solvers.dual_coordinate_descent.descent import LEAST_SHARE, SHRINKING, descend
 from trueline.solvers.dual_coordinate_descent.kernels import add_row, both_values
 from trueline.solvers.dual_coordinate_descent.rows import DualIteration, Rows, balanced
 
@@ -45,9 +46,6 @@ SMALL, _EXTRA_STEPS = 50_000, 20
 # The first sweeps visit all rows, later ones only the active rows, with a full sweep every so many
 # sweeps. This interval doubles while a full sweep adds no more than this share to the active rows.
 _FIRST_SWEEPS, _FULL_EVERY, _MAX_FULL_EVERY, _FEW_RETURN = 3, 4, 16, 0.01
-# Rows are left out until then (shrinking) if their gradient holds them at a bound or at the kink by
-# more than this share of the worst violation.
-_SHRINKING = 0.1
 # From so many sweeps on the mean of w is kept: runs that end sooner need none.
 _MEAN_FROM = 32
 # The gap is evaluated at least every so many sweeps.
@@ -63,8 +61,9 @@ _TRIAL = 10.0
 _PATIENCE = 3.0
 # For rows of a smaller density its Gram matrices are too expensive.
 _LEAST_DENSITY = 0.1
-# The tolerance is relative to the objective, but to no less than this share of a constant model's.
-_LEAST_SHARE = 1e-3
+# Sweeps in one call, where that many are allowed; it visits at most so many entries, since nothing
+# interrupts it.
+_ALONE, _ENTRIES_OF_CALL = 200, 4e9
 
 
 def trial_sweeps(n: int, d: int, nonzeros: int) -> float:
@@ -108,7 +107,7 @@ class BoxIteration(DualIteration):
         )
         self.beta = np.zeros(n)
         self.order, self.active, self.threshold = np.arange(n), n, np.inf
-        self.row_status = status_of(self.beta, self.terms)
+        self.row_status = np.zeros(n, np.int8)  # of the last sweep
         self.is_identified = False
         self.is_slow = problem.design.nonzeros <= SMALL
         self.scores: Array | None = np.zeros(n)
@@ -123,6 +122,32 @@ class BoxIteration(DualIteration):
         elif options.has_fallback and "hessian" in problem.loss.capabilities:
             self.sweeps_left = _MOST_SWEEPS
         self.expose()
+
+    def begin(self, max_iter: int) -> int:
+        problem = self.problem
+        if problem.fit_intercept or self.is_trial or not problem.design.is_sparse:
+            return 0
+        if max_iter <= _ALONE:
+            return 0  # the limit may end the sweeps: their mean is kept for that
+        most = int(_ENTRIES_OF_CALL / max(1, problem.design.nonzeros))
+        self.sweeps, gap, target = descend(
+            self.rows.compressed,
+            self.rows.constant,
+            self.terms,
+            self.beta,
+            self.w,
+            self.state,
+            self.tol,
+            self.max_target / self.strength,
+            min(_ALONE, most),
+            _ALONE,
+        )
+        self.gap, self.target = self.strength * gap, self.strength * target
+        self.is_settled, self.scores = bool(gap <= target), None
+        if not self.is_settled:  # what is left is for conjugate gradients
+            self.is_slow, self.row_status = True, status_of(self.beta, self.terms)
+        self.last_full_sweep = self.evaluated = self.sweeps
+        return self.sweeps
 
     def step(self) -> None:
         self.sweeps += 1
@@ -144,7 +169,7 @@ class BoxIteration(DualIteration):
             self.threshold,
             self.state,
         )
-        self.threshold = _SHRINKING * worst if worst > 0 else np.inf
+        self.threshold = SHRINKING * worst if worst > 0 else np.inf
         self.current_gap_estimate = self.strength * seen
         if is_full:
             # Whether hardly any row that was left out has become active.
@@ -316,7 +341,7 @@ class BoxIteration(DualIteration):
         self.gap = max(gap, 0.0)
         # A lower bound on the minimum.
         least = max(objective - self.gap, 0.0)
-        self.target = min(self.max_target, max(self.tol * least, _LEAST_SHARE * self.max_target))
+        self.target = min(self.max_target, max(self.tol * least, LEAST_SHARE * self.max_target))
         return Progress(objective, self.gap)
 
     def _square(self, w: Array) -> float:

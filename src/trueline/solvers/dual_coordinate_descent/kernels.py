@@ -52,7 +52,7 @@ Indices = NDArray[np.int32]
 
 @kernel
 def random_below(state: NDArray[np.uint64], bound: int) -> int:
-    """A pseudo-random integer in [0, bound), by xorshift64; a division takes longer than the rest."""
+    """A pseudo-random integer in [0, bound), by xorshift64; a division would take longer."""
     x = state[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)

@@ -171,6 +171,10 @@ class DualIteration(Iteration):
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
 
+    def begin(self, max_iter: int) -> int:
+        """Sweeps that nobody watches, in one call; how many. ``is_settled`` if they were enough."""
+        return 0
+
     def refine(self) -> None:
         """More digits than asked for, where they cost hardly anything."""
 

@@ -150,13 +150,20 @@ class DualCoordinateDescent(Solver):
     ) -> tuple[DualIteration, Status, int]:
         """The multipliers of one target."""
         iteration = self.iterates(problem, options, monitor.is_watching)
-        status, n_iter, _ = run(
+        most = options.max_iter or 10_000
+        is_alone = not (monitor.is_watching or math.isfinite(monitor.time_limit))
+        n_iter = iteration.begin(most) if is_alone else 0
+        if iteration.is_settled:
+            iteration.expose()
+            return iteration, Status.SETTLED, n_iter
+        status, steps, _ = run(
             iteration,
             monitor,
-            max_iter=options.max_iter or 10_000,
+            max_iter=most - n_iter,
             target_gap=iteration.enough,
             patience=1000,
         )
+        n_iter += steps
         if status in (Status.CONVERGED, Status.SETTLED):
             iteration.refine()
         elif status is not Status.HANDED_OVER:
