@@ -32,7 +32,12 @@ from trueline.solvers.base import Options, Progress
 from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.dual_coordinate_descent.descent import LEAST_SHARE, SHRINKING, descend
 from trueline.solvers.dual_coordinate_descent.kernels import add_row, both_values
-from trueline.solvers.dual_coordinate_descent.rows import DualIteration, Rows, balanced
+from trueline.solvers.dual_coordinate_descent.rows import (
+    DualIteration,
+    Rows,
+    SharedRows,
+    balanced,
+)
 
 Array = NDArray[np.float64]
 
@@ -79,8 +84,10 @@ class BoxIteration(DualIteration):
     gap itself is evaluated when it may have fallen far enough: that costs as much as half a sweep.
     """
 
-    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
-        super().__init__(problem, options, is_watched)
+    def __init__(
+        self, problem: Problem, options: Options, is_watched: bool, shared: SharedRows
+    ) -> None:
+        super().__init__(problem, options, is_watched, shared)
         # Where nearly all margins hold, the objective is far below that of a constant model: the
         # tolerance is relative to the objective itself.
         self.tol, self.max_target, self.enough = options.tol, self.target, 0.0

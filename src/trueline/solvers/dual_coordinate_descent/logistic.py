@@ -39,7 +39,7 @@ from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
 from trueline.solvers.dual_coordinate_descent.kernels import add_row, shuffle
-from trueline.solvers.dual_coordinate_descent.rows import DualIteration, balanced
+from trueline.solvers.dual_coordinate_descent.rows import DualIteration, SharedRows, balanced
 
 Array = NDArray[np.float64]
 
@@ -59,8 +59,10 @@ _PROOF_EVERY = 50
 class LogisticIteration(DualIteration):
     """The probabilities q, their logits and w."""
 
-    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
-        super().__init__(problem, options, is_watched)
+    def __init__(
+        self, problem: Problem, options: Options, is_watched: bool, shared: SharedRows
+    ) -> None:
+        super().__init__(problem, options, is_watched, shared)
         n, self._y = problem.n_samples, problem.target[:, 0]
         c = self.weights / self.strength
         self._terms = np.stack([self._y, c, self.rows.squares], axis=1)
