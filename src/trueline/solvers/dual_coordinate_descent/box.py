@@ -30,8 +30,14 @@ from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
 from trueline.solvers.conjugate_gradients import conjugate_gradients
+from trueline.solvers.dual_coordinate_descent.descent import LEAST_SHARE, SHRINKING, descend
 from trueline.solvers.dual_coordinate_descent.kernels import add_row, both_values
-from trueline.solvers.dual_coordinate_descent.rows import DualIteration, Rows, balanced
+from trueline.solvers.dual_coordinate_descent.rows import (
+    DualIteration,
+    Rows,
+    SharedRows,
+    balanced,
+)
 
 Array = NDArray[np.float64]
 
@@ -45,9 +51,6 @@ SMALL, _EXTRA_STEPS = 50_000, 20
 # The first sweeps visit all rows, later ones only the active rows, with a full sweep every so many
 # sweeps. This interval doubles while a full sweep adds no more than this share to the active rows.
 _FIRST_SWEEPS, _FULL_EVERY, _MAX_FULL_EVERY, _FEW_RETURN = 3, 4, 16, 0.01
-# Rows are left out until then (shrinking) if their gradient holds them at a bound or at the kink by
-# more than this share of the worst violation.
-_SHRINKING = 0.1
 # From so many sweeps on the mean of w is kept: runs that end sooner need none.
 _MEAN_FROM = 32
 # The gap is evaluated at least every so many sweeps.
@@ -63,8 +66,9 @@ _TRIAL = 10.0
 _PATIENCE = 3.0
 # For rows of a smaller density its Gram matrices are too expensive.
 _LEAST_DENSITY = 0.1
-# The tolerance is relative to the objective, but to no less than this share of a constant model's.
-_LEAST_SHARE = 1e-3
+# Sweeps in one call, where that many are allowed; it visits at most so many entries, since nothing
+# interrupts it.
+_ALONE, _ENTRIES_OF_CALL = 200, 4e9
 
 
 def trial_sweeps(n: int, d: int, nonzeros: int) -> float:
@@ -80,8 +84,10 @@ class BoxIteration(DualIteration):
     gap itself is evaluated when it may have fallen far enough: that costs as much as half a sweep.
     """
 
-    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
-        super().__init__(problem, options, is_watched)
+    def __init__(
+        self, problem: Problem, options: Options, is_watched: bool, shared: SharedRows
+    ) -> None:
+        super().__init__(problem, options, is_watched, shared)
         # Where nearly all margins hold, the objective is far below that of a constant model: the
         # tolerance is relative to the objective itself.
         self.tol, self.max_target, self.enough = options.tol, self.target, 0.0
@@ -108,7 +114,7 @@ class BoxIteration(DualIteration):
         )
         self.beta = np.zeros(n)
         self.order, self.active, self.threshold = np.arange(n), n, np.inf
-        self.row_status = status_of(self.beta, self.terms)
+        self.row_status = np.zeros(n, np.int8)  # of the last sweep
         self.is_identified = False
         self.is_slow = problem.design.nonzeros <= SMALL
         self.scores: Array | None = np.zeros(n)
@@ -123,6 +129,32 @@ class BoxIteration(DualIteration):
         elif options.has_fallback and "hessian" in problem.loss.capabilities:
             self.sweeps_left = _MOST_SWEEPS
         self.expose()
+
+    def begin(self, max_iter: int) -> int:
+        problem = self.problem
+        if problem.fit_intercept or self.is_trial or not problem.design.is_sparse:
+            return 0
+        if max_iter <= _ALONE:
+            return 0  # the limit may end the sweeps: their mean is kept for that
+        most = int(_ENTRIES_OF_CALL / max(1, problem.design.nonzeros))
+        self.sweeps, gap, target = descend(
+            self.rows.compressed,
+            self.rows.constant,
+            self.terms,
+            self.beta,
+            self.w,
+            self.state,
+            self.tol,
+            self.max_target / self.strength,
+            min(_ALONE, most),
+            _ALONE,
+        )
+        self.gap, self.target = self.strength * gap, self.strength * target
+        self.is_settled, self.scores = bool(gap <= target), None
+        if not self.is_settled:  # what is left is for conjugate gradients
+            self.is_slow, self.row_status = True, status_of(self.beta, self.terms)
+        self.last_full_sweep = self.evaluated = self.sweeps
+        return self.sweeps
 
     def step(self) -> None:
         self.sweeps += 1
@@ -144,7 +176,7 @@ class BoxIteration(DualIteration):
             self.threshold,
             self.state,
         )
-        self.threshold = _SHRINKING * worst if worst > 0 else np.inf
+        self.threshold = SHRINKING * worst if worst > 0 else np.inf
         self.current_gap_estimate = self.strength * seen
         if is_full:
             # Whether hardly any row that was left out has become active.
@@ -219,15 +251,19 @@ class BoxIteration(DualIteration):
         self.w_count += 1
 
     def choose(self) -> None:
-        """The best multiple of the mean of w over the last sweeps, where that is better.
+        """The best multiple of w, or of its mean over the last sweeps.
 
         The dual objective falls monotonically; the primal objective of w oscillates, the more the
         larger the norms of the rows.
         """
         if not self.w_count:
             return
-        self.expose()
-        problem, W = self.problem, (self.w_sum / self.w_count)[: len(self.coef), None]
+        found = [self._best_multiple(w) for w in (self.w, self.w_sum / self.w_count)]
+        self.w, self.scores = min(found, key=lambda pair: pair[0])[1], None
+
+    def _best_multiple(self, w: Array) -> tuple[float, Array]:
+        """The lowest objective of the multiples of some coefficients, and that multiple."""
+        problem, W = self.problem, w[: len(self.coef), None]
         scores, square = problem.design.matvec(W), problem.penalty.value(W)
 
         def objective(t: float) -> float:
@@ -237,8 +273,7 @@ class BoxIteration(DualIteration):
         best = 1.0
         for reach in (0.5, 0.125, 0.03):
             best = min(best + reach * np.linspace(-1, 1, 9), key=objective)
-        if objective(best) < problem.objective(self.coef, self.intercept):
-            self.w, self.scores = best * self.w_sum / self.w_count, None
+        return objective(best), best * w
 
     def _scores(self) -> Array:
         """x_i.w of all rows, without the constant column of the intercept."""
@@ -313,7 +348,7 @@ class BoxIteration(DualIteration):
         self.gap = max(gap, 0.0)
         # A lower bound on the minimum.
         least = max(objective - self.gap, 0.0)
-        self.target = min(self.max_target, max(self.tol * least, _LEAST_SHARE * self.max_target))
+        self.target = min(self.max_target, max(self.tol * least, LEAST_SHARE * self.max_target))
         return Progress(objective, self.gap)
 
     def _square(self, w: Array) -> float:

@@ -38,8 +38,8 @@ from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
-from trueline.solvers.dual_coordinate_descent.kernels import add_row, visiting_order
-from trueline.solvers.dual_coordinate_descent.rows import DualIteration, balanced
+from trueline.solvers.dual_coordinate_descent.kernels import add_row, shuffle
+from trueline.solvers.dual_coordinate_descent.rows import DualIteration, SharedRows, balanced
 
 Array = NDArray[np.float64]
 
@@ -59,8 +59,10 @@ _PROOF_EVERY = 50
 class LogisticIteration(DualIteration):
     """The probabilities q, their logits and w."""
 
-    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
-        super().__init__(problem, options, is_watched)
+    def __init__(
+        self, problem: Problem, options: Options, is_watched: bool, shared: SharedRows
+    ) -> None:
+        super().__init__(problem, options, is_watched, shared)
         n, self._y = problem.n_samples, problem.target[:, 0]
         c = self.weights / self.strength
         self._terms = np.stack([self._y, c, self.rows.squares], axis=1)
@@ -188,7 +190,9 @@ def sweep_logistic(
     """
     n, d = len(logits), len(w) - 1
     gap_estimate = 0.0
-    for i in visiting_order(n, 0.0, state):
+    order = np.arange(n)
+    shuffle(order, n, state)
+    for i in order:
         y, c, square = terms[i, 0], terms[i, 1], terms[i, 2]
         product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
         margin, before, q = y * (product + centre), logits[i], shares[i]

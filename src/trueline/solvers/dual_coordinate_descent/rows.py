@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,18 @@ class Rows:
         return [slice(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
+class SharedRows(NamedTuple):
+    """What all targets of a problem have in common: rows, and what was subtracted from columns."""
+
+    rows: Rows
+    mean: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> SharedRows:
+        design, mean = with_constant(problem)
+        return cls(Rows(design), mean)
+
+
 def _doubles(design: Design) -> Array:
     if design.dtype == np.float64 and hasattr(design, "X"):
         return np.asarray(design.X)
@@ -144,15 +156,16 @@ class DualIteration(Iteration):
         Where the loop stops; zero for a method that says so itself.
     """
 
-    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
+    def __init__(
+        self, problem: Problem, options: Options, is_watched: bool, shared: SharedRows
+    ) -> None:
         self.problem, self.is_watched = problem, is_watched
         self.has_fallback = options.has_fallback
         self.target = self.enough = target_gap(problem, options.tol)
         self.strength = float(np.max(problem.penalty.curvature))
         n = problem.n_samples
         self.weights = np.ones(n) if problem.weights is None else problem.weights
-        design, self.mean = with_constant(problem)
-        self.rows = Rows(design)
+        self.rows, self.mean = shared
         self.w, self.centre = np.zeros(self.rows.size), 0.0
         self.state = random_start(options)
         self.sweeps, self.evaluated = 0, 0
@@ -170,6 +183,10 @@ class DualIteration(Iteration):
         """The multiplier of the intercept follows after each sweep."""
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
+
+    def begin(self, max_iter: int) -> int:
+        """Sweeps that nobody watches, in one call; how many. ``is_settled`` if they were enough."""
+        return 0
 
     def refine(self) -> None:
         """More digits than asked for, where they cost hardly anything."""

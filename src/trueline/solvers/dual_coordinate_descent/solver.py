@@ -55,6 +55,7 @@ from trueline.solvers.dual_coordinate_descent.logistic import LogisticIteration
 from trueline.solvers.dual_coordinate_descent.rows import (
     DualIteration,
     Rows,
+    SharedRows,
     random_start,
     with_constant,
 )
@@ -121,9 +122,11 @@ class DualCoordinateDescent(Solver):
         return _TRIALS * trial or 3000.0
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        shared = SharedRows.of(problem)
+
         def solve_for(t: int) -> tuple[DualIteration, Status, int]:
             own = problem if problem.n_targets == 1 else only(problem, t)
-            return self._descend(own, options_for(options, t), monitor)
+            return self._descend(own, options_for(options, t), monitor, shared)
 
         strand = map if monitor.is_watching or problem.n_targets == 1 else run_strands
         found = list(strand(solve_for, range(problem.n_targets)))
@@ -146,17 +149,24 @@ class DualCoordinateDescent(Solver):
         return monitor.solution(certificate, status, self.name, steps, notes=notes, extra=extra)
 
     def _descend(
-        self, problem: Problem, options: Options, monitor: Monitor
+        self, problem: Problem, options: Options, monitor: Monitor, shared: SharedRows
     ) -> tuple[DualIteration, Status, int]:
         """The multipliers of one target."""
-        iteration = self.iterates(problem, options, monitor.is_watching)
-        status, n_iter, _ = run(
+        iteration = self.iterates(problem, options, monitor.is_watching, shared)
+        most = options.max_iter or 10_000
+        is_alone = not (monitor.is_watching or math.isfinite(monitor.time_limit))
+        n_iter = iteration.begin(most) if is_alone else 0
+        if iteration.is_settled:
+            iteration.expose()
+            return iteration, Status.SETTLED, n_iter
+        status, steps, _ = run(
             iteration,
             monitor,
-            max_iter=options.max_iter or 10_000,
+            max_iter=most - n_iter,
             target_gap=iteration.enough,
             patience=1000,
         )
+        n_iter += steps
         if status in (Status.CONVERGED, Status.SETTLED):
             iteration.refine()
         elif status is not Status.HANDED_OVER:
