@@ -201,6 +201,19 @@ def test_single_precision_rows_reach_the_same_optimum():
     assert ours.certificate_.relative_gap < 1e-3
 
 
+def test_warming_meets_kernel_values_in_single_precision():
+    from trueline.cli.warming import larger_fits
+    from trueline.estimators.svm.multipliers import gamma_of, precision_of
+    from trueline.kernels import KernelFunction
+
+    machines = [fit for fit in larger_fits() if isinstance(fit[0], SVC)]
+    assert any(
+        precision_of(X, KernelFunction("rbf", gamma_of("rbf", "scale", X)), 1.0, model.tol)
+        == np.float32
+        for model, X, _, _ in machines
+    )
+
+
 def test_given_matrices_and_functions_are_the_kernel_itself():
     X, y = labelled(50, 3, 3)
     by_name = SVC(gamma=0.5).fit(X, y)

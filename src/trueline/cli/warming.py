@@ -132,7 +132,7 @@ def larger_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
     texts = sp.random(600, 1500, 0.02, format="csr", random_state=0)
     counts = sp.random(5000, 100, 0.05, format="csr", random_state=1)
     wide, ties = rng.standard_normal((250, 4000)), np.round(rng.standard_normal((8000, 4)), 1)
-    few = rng.standard_normal((300, 5))
+    few, single = rng.standard_normal((300, 5)), rng.standard_normal((3200, 5))
     sparse = tl.LogisticRegression(l1_ratio=1.0)
     yield from with_target(texts, sparse, tl.Perceptron(penalty="l1"), classes=2)
     yield from with_target(texts, sparse, tl.LinearSVC(multi_class="crammer_singer"), classes=3)
@@ -140,6 +140,7 @@ def larger_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
     yield from with_target(texts, tl.MultiTaskLasso(alpha=1e-2), targets=2)
     yield from with_target(counts, tl.LeastAbsoluteDeviations(), tl.Ridge())
     yield from with_target(counts, tl.LinearSVC(loss="hinge"), tl.LinearSVC(), classes=2)
+    yield from with_target(single, tl.SVC(), classes=2)  # kernel values in single precision
     yield from with_target(wide, tl.Lasso(alpha=0.1))
     yield from with_target(wide, tl.MultiTaskLasso(alpha=0.1), targets=2)
     yield from with_target(ties, tl.LinearSVR(), tl.QuantileRegressor(alpha=1e-2))
