@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from trueline.errors import PairingError
-from trueline.guard import Verdict, confirm, judge, judge_by_own, verdict_of
+from trueline.guard import Verdict, confirm, judge, judge_by_own, tolerance_of, verdict_of
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
 from trueline.plan import Candidate, Plan, _quantity
@@ -25,7 +25,6 @@ from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers import IndependentColumns, ProximalGradient
 from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
-from trueline.solvers.iterative import target_gap
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -472,7 +471,7 @@ def _is_start(problem: Problem, solution: Solution) -> bool:
     if not (np.isfinite(solution.coef).all() and np.isfinite(solution.intercept).all()):
         return False
     proof = solution.certificate
-    return proof is None or proof.objective <= target_gap(problem, 1.0)
+    return proof is None or proof.objective <= tolerance_of(problem, 1.0)
 
 
 def _is_better(one: Solution, other: Solution) -> bool:
