@@ -59,6 +59,8 @@ _ALWAYS_REFINE, _ALWAYS_EXACT = 20_000, 2_000
 # Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10): one
 # step with residuals from the rows brings back the accuracy of an orthogonal factorisation.
 _REFINE_CONDITION = 1e3
+# The same for means that are so many spreads away from zero.
+_FAR = 1e3
 
 
 class Cholesky(Solver):
@@ -348,6 +350,11 @@ class PendingProof:
         return certify_quadratic(self.problem, self.coef, self.intercept, self.resolve())
 
 
+def _is_far(moments: Moments) -> bool:
+    """Whether a mean of columns is so far from zero that intercepts lose digits to it."""
+    return bool((moments.weight * moments.x_mean**2 > _FAR**2 * moments.x_size).any())
+
+
 def _solve_group(
     problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor, curvature: Array
 ) -> tuple[Array, Array, Evidence | PendingProof, list[str]]:
@@ -362,7 +369,7 @@ def _solve_group(
     square = None
     if isinstance(problem, Problem):
         size = problem.design.nonzeros * problem.n_targets
-        is_doubtful = factor.condition > _REFINE_CONDITION
+        is_doubtful = factor.condition > _REFINE_CONDITION or _is_far(moments)
         # Coefficients of dependent columns are chosen by their norm, which is rounded as it is.
         few = _ALWAYS_EXACT if factor.space is None else 0
         most = _ALWAYS_REFINE if is_doubtful else few

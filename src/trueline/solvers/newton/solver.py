@@ -422,8 +422,7 @@ class _Iteration(Iteration):
             # Of rows that are read the pass of the proof is made at the end of that step as well.
             problem = self._prover.problem
             is_near = is_tangent(problem) or problem.design.is_sequential
-            # Where no Hessian was needed to see that this is the minimum, none is formed for it.
-            self._is_finished = is_near and not descent.loss.kinks and descent.has_direction
+            self._is_finished = is_near and not descent.loss.kinks
             if self._is_finished:
                 descent.finish()
                 self._expose()

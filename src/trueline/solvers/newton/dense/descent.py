@@ -79,6 +79,8 @@ _INVERSE_STEPS = 6
 _MOST_CHANGE, _COLUMNS_A_STEP = 0.3, 60.0
 # A step after which the predicted decrease is a larger share of the one before is not repeated.
 _FALL_BY_OLD = 0.1
+# At the end steps with it leave this share of the objective; so many of them at most.
+_FINAL, _MOST_OF_OLD = 1e-22, 8
 # Points where all rows are on their side are moved so many times as far from zero at the most.
 _MOST_STRETCH = 100.0
 
@@ -231,19 +233,23 @@ class Descent:
         the decrease (the chord method; C. T. Kelley, "Iterative Methods for Linear and Nonlinear
         Equations", SIAM (1995), section 5.4).
         """
-        has_exact = self.gram.formed > 0 and self.is_exact and not self.mu
-        # Without a penalty the rate of convergence tells whether there is a minimum at all.
-        is_smooth = bool(self.quad.any()) and not self.loss.kinks
-        if self._one_pass is not None or not (is_smooth and has_exact and self.enough > 0):
-            return False
-        old = self.gram.h
-        share = float(np.abs(self._curvatures - old).sum()) / (float(old.sum()) or 1.0)
-        if not 0 < share < _MOST_CHANGE:
+        share = self._change_of_hessian()
+        if not (0 < share < _MOST_CHANGE and self.enough > 0):
             return False
         self._step_by_factor()
         steps = math.log(max(self.decrease / self.enough, 1.0)) / (-2.0 * math.log(share))
         has_fallen = self.decrease < _FALL_BY_OLD * before
         return has_fallen and steps <= 1.0 + self.rows.count / _COLUMNS_A_STEP
+
+    def _change_of_hessian(self) -> float:
+        """By which share the weights of the last Hessian have changed; infinite if it is no use."""
+        has_exact = self.gram.formed > 0 and self.is_exact and not self.mu
+        # Without a penalty the rate of convergence tells whether there is a minimum at all.
+        is_smooth = bool(self.quad.any()) and not self.loss.kinks
+        if self._one_pass is not None or not (is_smooth and has_exact):
+            return math.inf
+        old = self.gram.h
+        return float(np.abs(self._curvatures - old).sum()) / (float(old.sum()) or 1.0)
 
     def _step_by_factor(self) -> None:
         self._direction = -self._factor.solve(self.gradient)
@@ -272,11 +278,6 @@ class Descent:
             return False
         self._model()
         return True
-
-    @property
-    def has_direction(self) -> bool:
-        """Whether the next step is known without another Hessian."""
-        return self._is_known
 
     @property
     def direction(self) -> Array:
@@ -348,8 +349,20 @@ class Descent:
     def finish(self) -> None:
         """Take a whole step whose predicted decrease is negligible: it doubles the exact digits.
 
-        Neither gradient nor Hessian are formed again.
+        No Hessian is formed for it: with an old one further steps bring the same digits.
         """
+        if not 0 < self._change_of_hessian() < _MOST_CHANGE:
+            self._move_on()
+            return
+        for _ in range(_MOST_OF_OLD):
+            before = self.decrease
+            self._step_by_factor()
+            if not _FINAL * self.objective < self.decrease <= before:
+                break
+            self._move_on()
+            self.gradient = self.rows.total(self.rows.weights * self.u) + self.quad * self.v
+
+    def _move_on(self) -> None:
         self.v = self.v + self.direction
         if not self.rows.design.is_sequential:  # the proof reads them there
             self.z = self.z + self.rows.scores(self.direction)
