@@ -1,8 +1,11 @@
 """Sphinx configuration. `make docs` builds into build/docs, with warnings as errors."""
 
 import sys
+from html import escape
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from sphinx import addnodes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for the local extensions `generate` and `mathml`
@@ -55,10 +58,25 @@ sphinx_gallery_conf = {
 def shallow_navigation(app, page, template, context, doctree):
     """The sidebar lists the pages, not each of the names on the page of the interface.
 
-    The tree of all names would be copied for every page, which is most of the time of a build.
+    Sphinx resolves the tree of all names anew for every page: that took half the time of a build.
     """
-    whole = context["toctree"]
-    context["toctree"] = lambda **options: whole(**{**options, "maxdepth": 1})
+    builder, root = app.builder, app.env.get_doctree(app.config.root_doc)
+
+    def item(title, name):
+        current = " current" if name == page else ""
+        link = builder.get_relative_uri(page, name) or "#"
+        text = escape(title or app.env.titles[name].astext())
+        link = f'<a class="reference internal" href="{link}">{text}</a>'
+        return f'<li class="toctree-l1{current}">{link}</li>'
+
+    def toctree(**options):
+        return "".join(
+            f'<p class="caption"><span class="caption-text">{escape(part["caption"] or "")}</span>'
+            f"</p><ul>{''.join(item(*entry) for entry in part['entries'])}</ul>"
+            for part in root.findall(addnodes.toctree)
+        )
+
+    context["toctree"] = toctree
 
 
 def of_this_package(app, what, name, member, skip, options):
