@@ -48,7 +48,9 @@ def test_an_attack_is_repeated_by_its_name(pool):
     assert attack(case, pool, 11)[:2] == attack(again, pool, 11)[:2]
 
 
-@pytest.mark.parametrize("name", ["logistic:231000045", "ordered_quantiles:7171000091"])
+@pytest.mark.parametrize(
+    "name", ["logistic:231000045", "ordered_quantiles:7171000091", "firth:90210000462"]
+)
 def test_fits_whose_proofs_were_lost_in_rounding_verify(name):
     case = make(name)
     assert ask(case.certificate, case.X, case.y, case.weight).word == "proven"
