@@ -23,7 +23,7 @@ from trueline.problem import Problem
 from trueline.solution import Status
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.dual_coordinate_descent.box import face_of, minimise_on, status_of
-from trueline.solvers.dual_coordinate_descent.kernels import own_gap, shuffle
+from trueline.solvers.dual_coordinate_descent.kernels import own_gap, visiting_order
 from trueline.solvers.dual_coordinate_descent.rows import Rows
 from trueline.solvers.dual_coordinate_descent.solver import DualCoordinateDescent
 from trueline.trace import Trace
@@ -96,15 +96,15 @@ def test_tight_gaps_take_few_sweeps(loss, is_sparse, is_watched, most):
     assert found.n_iter < most
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 17, 1000])
-def test_every_row_is_visited_once(count):
-    state, order = np.array([7], dtype=np.uint64), np.arange(count + 3)
-    shuffle(order, count, state)
-    assert np.array_equal(np.sort(order[:count]), np.arange(count))
-    assert np.array_equal(order[count:], [count, count + 1, count + 2])
-    before = order.copy()
-    shuffle(order, count, state)
-    assert count < 1000 or not np.array_equal(order, before)
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+@pytest.mark.parametrize("entries", [1000, 10_000_000])
+def test_every_row_is_visited_once(count, constant, entries):
+    state = np.array([7], dtype=np.uint64)
+    order = visiting_order(count, entries, constant, state)
+    assert np.array_equal(np.sort(order), np.arange(count))
+    if count == 1000:
+        assert not np.array_equal(order, visiting_order(count, entries, constant, state))
 
 
 def test_sweeps_in_one_call_find_what_single_sweeps_find():

@@ -31,7 +31,11 @@ from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
 from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.dual_coordinate_descent.descent import LEAST_SHARE, SHRINKING, descend
-from trueline.solvers.dual_coordinate_descent.kernels import add_row, both_values
+from trueline.solvers.dual_coordinate_descent.kernels import (
+    CLOSE_AT_HAND,
+    add_row,
+    both_values,
+)
 from trueline.solvers.dual_coordinate_descent.rows import (
     DualIteration,
     Rows,
@@ -66,9 +70,8 @@ _TRIAL = 10.0
 _PATIENCE = 3.0
 # For rows of a smaller density its Gram matrices are too expensive.
 _LEAST_DENSITY = 0.1
-# Sweeps in one call, where that many are allowed; it visits at most so many entries, since nothing
-# interrupts it.
-_ALONE, _ENTRIES_OF_CALL = 200, 4e9
+# Sweeps in one call, where that many are allowed.
+_ALONE = 200
 
 
 def trial_sweeps(n: int, d: int, nonzeros: int) -> float:
@@ -134,9 +137,10 @@ class BoxIteration(DualIteration):
         problem = self.problem
         if problem.fit_intercept or self.is_trial or not problem.design.is_sparse:
             return 0
+        if problem.design.nonzeros > CLOSE_AT_HAND:
+            return 0  # calls cost nothing beside such sweeps, of which the loop takes fewer
         if max_iter <= _ALONE:
             return 0  # the limit may end the sweeps: their mean is kept for that
-        most = int(_ENTRIES_OF_CALL / max(1, problem.design.nonzeros))
         self.sweeps, gap, target = descend(
             self.rows.compressed,
             self.rows.constant,
@@ -146,7 +150,7 @@ class BoxIteration(DualIteration):
             self.state,
             self.tol,
             self.max_target / self.strength,
-            min(_ALONE, most),
+            _ALONE,
             _ALONE,
         )
         self.gap, self.target = self.strength * gap, self.strength * target

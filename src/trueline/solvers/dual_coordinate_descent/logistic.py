@@ -38,7 +38,7 @@ from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options, Progress
-from trueline.solvers.dual_coordinate_descent.kernels import add_row, shuffle
+from trueline.solvers.dual_coordinate_descent.kernels import add_row, visiting_order
 from trueline.solvers.dual_coordinate_descent.rows import DualIteration, SharedRows, balanced
 
 Array = NDArray[np.float64]
@@ -190,9 +190,7 @@ def sweep_logistic(
     """
     n, d = len(logits), len(w) - 1
     gap_estimate = 0.0
-    order = np.arange(n)
-    shuffle(order, n, state)
-    for i in order:
+    for i in visiting_order(n, len(data), 0.0, state):
         y, c, square = terms[i, 0], terms[i, 1], terms[i, 2]
         product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
         margin, before, q = y * (product + centre), logits[i], shares[i]
