@@ -54,6 +54,16 @@ def test_copies_and_constant_columns_without_a_penalty():
     assert HuberRegressor(alpha=0.0).fit(X, y).verify(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:HuberRegressor stopped short")
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_near_copies_in_small_units_claim_no_more_than_the_penalty_lets_them(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(9, 3))
+    X[:, 2] = X[:, 0] * (1 + 1e-7 * rng.normal(size=9))
+    y = X[:, 0] + 0.5 * rng.normal(size=9)
+    assert HuberRegressor(alpha=1e-4).fit(1e6 * X, y).verify(1e6 * X, y)
+
+
 @pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("alpha", [0.0, 0.1])

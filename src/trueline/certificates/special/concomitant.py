@@ -218,6 +218,9 @@ def _cost(
     needed = problem.alpha * float(w @ w)
     if paid <= needed + 1e-12 * objective:
         return paid
+    # Only a penalty that is lost in the rounding of V may be left out of account.
+    if (2 * problem.alpha * np.abs(w) > error).any():
+        return paid
     target_size = np.sqrt(float((s * beside) @ beside)) * (1 + 1e-6)
     with np.errstate(divide="ignore"):
         alone = np.where(wide > 0, target_size / wide, 0.0)
