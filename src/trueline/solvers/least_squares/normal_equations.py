@@ -195,6 +195,11 @@ def left_out_growth(basis: Array, scale: Array, singular: Array) -> float:
     return 1.0 + float(np.linalg.norm(basis[alive] / scale[alive, None] * singular))
 
 
+def are_alike(scale: Array) -> bool:
+    """Whether columns have norms of one order of magnitude: scaling them changes little."""
+    return bool(len(scale) and scale.max() <= _LIKE_UNITS * scale.min())
+
+
 def row_space(vectors: Array, effects: Array, scale: Array, level: float) -> Array:
     """The row space in the units of the data, from orthonormal vectors of the scaled one.
 
@@ -227,7 +232,7 @@ def row_space(vectors: Array, effects: Array, scale: Array, level: float) -> Arr
     if r == 0:
         return space
     sizes = scale[alive]
-    if sizes.max() <= _LIKE_UNITS * sizes.min():  # errors stay what they are
+    if are_alike(sizes):  # errors stay what they are
         space[alive] = vectors[alive] / sizes[:, None]
         return space
     triangle, order = qr(vectors[alive].T, mode="r", pivoting=True)
@@ -277,6 +282,12 @@ def independent_columns(space: Array, size: Array) -> NDArray[np.intp]:
 def rank_note(space: Array, size: Array, dependent: Indices | None = None) -> str:
     """The sentence that says the rank, and which columns depend on others, if that is known."""
     d, rank = space.shape
+    opened = (
+        f"the data leave {counted(d - rank, 'direction')} open, and the coefficients are those of "
+        "least norm (Moore-Penrose)"
+    )
+    if dependent is None and d > 2 * rank:  # most columns depend on others: their names say nothing
+        return f"rank {rank} of {d}: {opened}"
     others = dependent
     if others is None:
         others = np.delete(np.arange(d), independent_columns(space, size))
@@ -284,11 +295,7 @@ def rank_note(space: Array, size: Array, dependent: Indices | None = None) -> st
         ", ..." if len(others) > _LISTED else ""
     )
     depend = f"column {listed} depends" if len(others) == 1 else f"columns {listed} depend"
-    return (
-        f"rank {rank} of {d}: {depend} on the others; the data leave "
-        f"{counted(d - rank, 'direction')} open, and the coefficients are those of least norm "
-        "(Moore-Penrose)"
-    )
+    return f"rank {rank} of {d}: {depend} on the others; {opened}"
 
 
 def orthogonal_complement(space: Array) -> Array:

@@ -37,6 +37,7 @@ from trueline.numerics.blas import run_strands, singular_values, svd
 from trueline.problem import Problem
 from trueline.solvers.least_squares.normal_equations import (
     NormalFactor,
+    are_alike,
     factor_normal_equations,
     left_out_growth,
     noise_of_squares,
@@ -178,6 +179,9 @@ def factor_rows(
     flat = np.flatnonzero(squares == 0)
     scale = np.where(squares > 0, power_of_two_scale(squares + curvature), 0.0)
     wide = d > n and not curvature.any()
+    is_alike = wide and are_alike(scale[squares > 0])
+    if is_alike:  # in one unit for all, singular vectors are directions of the coefficients
+        scale = np.where(squares > 0, scale.max(), 0.0)
     R = (_factor_of_transpose if wide else triangular_factor)(problem, mean, scale, curvature)
     tolerance = rank_tolerance(n, d)
     found = None
@@ -207,7 +211,8 @@ def factor_rows(
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular, scale, level)
-        least, proven = _conditioned(problem, mean, curvature, project(steps, space))
+        least = steps if is_alike else project(steps, space)
+        least, proven = _conditioned(problem, mean, curvature, least)
         is_least = proven >= _PROVEN_ENOUGH
         if is_least:  # otherwise units are so far apart that it has lost the digits of some columns
             steps, growth = least, left_out_growth(least, scale, singular)
@@ -226,12 +231,15 @@ def factor_rows(
         basis = np.hstack([steps, weak, np.eye(d)[:, held] / np.sqrt(curvature[held])])
         basis, proven = _conditioned(problem, mean, curvature, basis)
     rank = basis.shape[1]
-    own_units = R.T if not wide else R
-    own_units = np.divide(
-        own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
-    )
     own = np.zeros(min(n, d))
-    values = singular_values(own_units)[: len(own)]
+    if is_alike:
+        values = singular / scale.max()
+    else:
+        own_units = R.T if not wide else R
+        own_units = np.divide(
+            own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
+        )
+        values = singular_values(own_units)[: len(own)]
     own[: len(values)] = values
     # Columns that do not vary are left out without an error.
     is_complete = rank + len(flat) - len(held) >= d
