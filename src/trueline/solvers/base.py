@@ -305,12 +305,12 @@ def is_rank_deficient(facts: Facts) -> bool:
 
 
 def gram_seconds(facts: Facts) -> float:
-    """X^T X and X^T Y in row blocks; sparse products are SciPy's, on one thread."""
+    """X^T X and X^T Y in blocks of rows."""
     n, d, k = facts.n, facts.d, facts.k
     if facts.is_sparse:
-        # Each row costs the square of its number of entries, and a little by itself.
-        entries = 9e-9 * facts.nonzeros**2 / max(1, n) + 5e-8 * facts.nonzeros
-        return entries + 5e-7 * n + 8e-9 * d * d + 5e-9 * facts.nonzeros * k
+        # Each row costs the square of its number of entries; what is added up has d^2 numbers.
+        pairs = 1e-9 * facts.nonzeros**2 / max(1, n)
+        return pairs + (1.2e-8 + 5e-9 * k) * facts.nonzeros + 2e-8 * d * d
     return 3e-9 * n * (d + k) + n * d * (d + k) / GRAM_RATE
 
 

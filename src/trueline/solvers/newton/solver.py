@@ -123,7 +123,8 @@ class Newton(Solver):
                 inner.seconds + narrowing_seconds(facts),
             )
         n, d = facts.n, facts.d
-        once = 2.0 * gram_seconds(facts)
+        # Products of sparse rows with new weights cost as much as the first ones.
+        once = (8.0 if facts.is_sparse else 2.0) * gram_seconds(facts)
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
         seconds = 2 * CALL + once + facts.k * (_STEPS + 2) * each
         seconds = min(seconds, few_columns.seconds_of_targets(facts))
