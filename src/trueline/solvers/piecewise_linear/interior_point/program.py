@@ -81,13 +81,13 @@ class Program:
         """sum_e weights_e a_e."""
         if len(self.A) == len(self.t):
             return self.A.T @ weights
-        out = self.A.T @ self._by_row(weights)
+        out = self.A.T @ self.by_row(weights)
         out[self.lasso] += weights[self._rows :]
         return out
 
     def gram(self, weights: Array) -> Array:
         """sum_e weights_e a_e a_e^T + diag(quad)."""
-        by_row, A = self._by_row(weights), self.A
+        by_row, A = self.by_row(weights), self.A
         there = np.flatnonzero(by_row)
         if len(there) * A.shape[1] ** 2 < _SMALL:
             rooted = np.sqrt(by_row[there])[:, None] * A[there]
@@ -131,7 +131,8 @@ class Program:
         kinks = self.c @ np.maximum(self.offsets(v), 0.0)
         return float(self.ell @ v + 0.5 * self.quad @ v**2 + kinks)
 
-    def _by_row(self, weights: Array) -> Array:
+    def by_row(self, weights: Array) -> Array:
+        """Weights of kinks, added up by row."""
         m = len(self.A)
         of_rows = weights[: self._rows]
         return of_rows if self._rows == m else of_rows.reshape(-1, m).sum(axis=0)

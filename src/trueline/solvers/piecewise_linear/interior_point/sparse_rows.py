@@ -1,4 +1,4 @@
-r"""Sparse rows with one kink each and a quadratic penalty, by rounding the kinks less and less.
+r"""Sparse rows of losses with kinks and a quadratic penalty, by rounding the kinks less and less.
 
 The rows a_i = (x_i1 / scale_1, ..., x_id / scale_d, 1) of a sparse design are not centred, which
 would cost them their zeros, and are kept compressed: scores and sums read what is there, and a Gram
@@ -97,7 +97,7 @@ def sum_of_rows(
 
 @dataclass(frozen=True)
 class CompressedProgram(Program):
-    """A function of compressed rows with one kink each, and no kinks of coefficients.
+    """A function of compressed rows with a few kinks each, and no kinks of coefficients.
 
     Attributes
     ----------
@@ -120,7 +120,8 @@ class CompressedProgram(Program):
         assert isinstance(design, SparseDesign)
         X, y = design.by_rows, np.ascontiguousarray(problem.target[:, number])
         s = np.ones(len(y)) if problem.weights is None else problem.weights
-        first, jumps = loss.first_slopes(y), loss.row_jumps(y)[0]
+        first, jumps = loss.first_slopes(y), loss.row_jumps(y)
+        before = first + np.cumsum(jumps, axis=0) - jumps
         curvatures = np.broadcast_to(problem.penalty.curvature, (len(scale), problem.n_targets))
         # Without an intercept nothing pulls at the last coefficient, and this keeps it at zero.
         quad = np.append(curvatures[:, number] / scale**2, float(not problem.fit_intercept))
@@ -134,9 +135,9 @@ class CompressedProgram(Program):
             ell=ell,
             quad=quad,
             lasso=np.empty(0, dtype=np.intp),
-            t=y,
-            c=jumps * s,
-            share=-first / jumps,
+            t=(y + np.array(loss.kinks)[:, None]).ravel(),
+            c=(jumps * s).ravel(),
+            share=np.clip(-before / jumps, 0.0, 1.0).ravel(),
             data=data,
             indices=indices,
             indptr=indptr,
@@ -148,18 +149,18 @@ class CompressedProgram(Program):
         return self.data, self.indices, self.indptr, self.level
 
     def scores(self, v: Array) -> Array:
-        out = np.empty(len(self.t))
+        out = np.empty(len(self.A))
         scores_of_rows(*self._parts, v, out)
-        return out
+        return out if len(out) == len(self.t) else np.tile(out, len(self.t) // len(out))
 
     def rmatvec(self, weights: Array) -> Array:
         out = np.zeros(len(self.quad))
-        sum_of_rows(*self._parts, weights, out)
+        sum_of_rows(*self._parts, self.by_row(weights), out)
         return out
 
     def gram(self, weights: Array) -> Array:
         out = np.zeros((len(self.quad),) * 2)
-        gram_of_rows(*self._parts, weights, out)
+        gram_of_rows(*self._parts, self.by_row(weights), out)
         out += np.tril(out, -1).T
         out.flat[:: len(out) + 1] += self.quad
         return out
@@ -184,7 +185,8 @@ class CompressedProgram(Program):
 
 # Dense rows are faster where more of the matrix than this is filled, or where it is small.
 _FILLED, _SMALL = 0.3, 100_000
-# The first width, in units of the margin; what is left of it each time; how often at most.
+# The first width, in units of the margin or of the errors of a constant; what is left of it each
+# time; how often at most.
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
 # Steps of a level: the first may take many, and they are cheap on sparse rows.
 _MOST_OF_LEVEL = 100
@@ -209,11 +211,10 @@ class _Found:
 
 
 def is_for_levels(problem: Problem) -> bool:
-    """Whether rows are sparse and many, with one kink, and all coefficients have squares."""
+    """Whether rows are sparse and many, and all coefficients have squares."""
     n, d = problem.design.shape
     return (
         isinstance(problem.design, SparseDesign)
-        and "margins" in problem.loss.capabilities
         and _SMALL <= n * d
         and problem.design.nonzeros <= _FILLED * n * d
         and n >= d
@@ -228,10 +229,14 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
     size = np.sqrt(problem.design.column_squares(problem.weights, None) / problem.total_weight)
     scale = np.where(size > 0, size, 1.0)
     levels, found = best_constant(problem), []
+    unit = 1.0
+    if "margins" not in problem.loss.capabilities:
+        unit = target_gap(problem, 1.0) / (problem.total_weight * problem.n_targets)
     for number in range(problem.n_targets):
         program = CompressedProgram.of(problem, number, scale)
         start = np.append(np.zeros(problem.n_features), levels[number])
-        one = _follow(program, start, _SHARE * target / problem.n_targets, _SHARE * tol)
+        enough = _SHARE * target / problem.n_targets
+        one = _follow(program, start, enough, _SHARE * tol, _WIDTH * unit)
         if one is None:
             return None
         found.append(one)
@@ -243,7 +248,7 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
         return None
     notes = [
         f"{counted(sum(one.steps for one in found), 'step')} of Newton's method, kinks rounded "
-        f"over {_WIDTH} to {min(one.width for one in found):.3g}"
+        f"over {_WIDTH * unit:.3g} to {min(one.width for one in found):.3g}"
     ]
     extra = {"interpolated": [one.on_kinks for one in found]}
     return monitor.solution(
@@ -256,12 +261,14 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
     )
 
 
-def _follow(program: CompressedProgram, start: Array, enough: float, tol: float) -> _Found | None:
+def _follow(
+    program: CompressedProgram, start: Array, enough: float, tol: float, width: float
+) -> _Found | None:
     """From one width to the next until the gap is small enough, beside the function too."""
     constant = float((program.share * program.c) @ program.t)
     # Slopes g_j that are left add g_j^2 / (2 quad_j) to the gap.
     most = np.sqrt(_OF_SLOPES * enough / max(float((0.5 / program.quad[:-1]).sum()), 1e-290))
-    smoothed = Smoothed(program, start, _WIDTH, most=float(most))
+    smoothed = Smoothed(program, start, width, most=float(most))
     for _ in range(_LEVELS):
         if not smoothed.settle(_MOST_OF_LEVEL):
             return None
@@ -274,7 +281,8 @@ def _follow(program: CompressedProgram, start: Array, enough: float, tol: float)
         gap = program.gap(pi, end, offset - gamma * moved)
         least = tol * (program.value(end) + constant - gap)
         if gap <= min(enough, max(least, _LEAST_SHARE * enough)):
-            return _Found(program, end, pi, np.flatnonzero(rise), smoothed.steps, gamma)
+            on_kinks = np.flatnonzero(program.by_row(rise))
+            return _Found(program, end, pi, on_kinks, smoothed.steps, gamma)
         change = gamma * (_SHRINK - 1)
         smoothed.v = smoothed.v + change * along
         smoothed.offset = offset + change * moved
@@ -285,8 +293,8 @@ def _follow(program: CompressedProgram, start: Array, enough: float, tol: float)
 def _derivatives(problem: Problem, number: int, found: _Found) -> Array:
     """u of every row, from the multipliers."""
     loss, y = problem.loss.of_target(number), problem.target[:, number]
-    part = found.multipliers / found.program.c
-    return np.asarray(loss.first_slopes(y) + loss.row_jumps(y)[0] * part)
+    part = (found.multipliers / found.program.c).reshape(-1, len(y))
+    return np.asarray(loss.first_slopes(y) + (loss.row_jumps(y) * part).sum(axis=0))
 
 
 _MOST_STEPS = 40
