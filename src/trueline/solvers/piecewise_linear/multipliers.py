@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 # Columns and numbers, beyond which other solvers gain by blocks, by threads or by fewer rows.
 _MOST_COLUMNS, _MOST_NUMBERS = 128, 2_000_000
+# Numbers that a cache holds: more of them are read from memory in every step.
+_CACHED = 1_000_000
 # Steps that a target takes, and products from which on several of them are worth their threads.
 _STEPS, _STRANDS_WORK = 25, 5_000_000
 _FREE = "needs every coefficient penalised, the intercept too"
@@ -56,7 +58,8 @@ class Multipliers(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         n, d = facts.n, facts.d
-        each = 5e-6 + 2.5e-9 * n * d + 5e-8 * n + 4e-10 * d**3
+        product = (2.5e-9 if n * d <= _CACHED else 5e-9) * n * d
+        each = 5e-6 + product + 2e-8 * n + 4e-10 * d**3
         seconds = CALL + facts.k * _STEPS * each
         flops = facts.k * _STEPS * (4.0 * n * d + d**3)
         return Cost(flops, 2.0 * facts.k * _STEPS, 24.0 * n * d, seconds)
