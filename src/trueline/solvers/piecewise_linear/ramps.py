@@ -243,7 +243,7 @@ def _minimise_whole(*arguments: Any) -> tuple[int, float, float]:
 def minimise(
     ramps: Ramps, v: Array, z: Array, u: Array, gamma: float, goal: float
 ) -> tuple[int, float, float]:
-    """Rounds from v until the gap is below ``goal``, and exact ones: steps, least gap, gamma.
+    """Rounds from v until the gap is below ``goal``, and exact ones: steps, last gap, gamma.
 
     In the end v are the coefficients, z the scores and u the slopes of the rows, from multipliers.
     """
@@ -267,7 +267,7 @@ def minimise(
             form_gram(some, curvatures[:m], H)
             _add_penalty(ramps, H)
             if factor(H, q) == 0.0:
-                return steps, min(best, gap), gamma
+                return steps, gap, gamma
             solve_factored(H, ramps.scale, g, step)
             before = float(g @ step)
             if not before < 0.0:
@@ -290,4 +290,4 @@ def minimise(
         elif last < 0:  # twice more, with ramps so short that the answer is exact
             gamma, enough, most, last = gamma * _SHORTEST, 0.0, 1, _LAST_ROUNDS
         last -= last > 0
-    return steps, best, gamma
+    return steps, gap, gamma
