@@ -79,7 +79,7 @@ def _scores_whole(A: Array, v: Array, z: Array) -> None:
 
 
 @kernel(reassociate=True, whole=_scores_whole)
-def _scores(A: Array, v: Array, z: Array) -> None:
+def scores(A: Array, v: Array, z: Array) -> None:
     """z = A v."""
     z[:] = 0.0
     for j in range(len(v)):
@@ -254,7 +254,7 @@ def minimise(
     steps, gap, best, idle, number = 0, np.inf, np.inf, 0, 0
     enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
-        _scores(ramps.A, v, z)
+        scores(ramps.A, v, z)
         for number in range(most + 1):
             excess = _slopes(ramps, z, gamma, parts, u, h)
             left = _total(ramps, u, v, g)
@@ -272,7 +272,7 @@ def minimise(
             before = float(g @ step)
             if not before < 0.0:
                 break
-            _scores(ramps.A, step, dz)
+            scores(ramps.A, step, dz)
             own, across = float(ramps.strengths * v @ step), float(ramps.strengths * step @ step)
             t = _search(ramps, parts, dz, gamma, before, own, across)
             add(v, t, step, v)
