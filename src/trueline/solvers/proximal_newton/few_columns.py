@@ -16,15 +16,13 @@ Its answer is proven as any other, or not taken.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.evaluation import Rounding
-from trueline.certificates.tangent import Tangent, floor_of, is_held
+from trueline.certificates.duality import certify_dual
+from trueline.certificates.tangent import is_held
 from trueline.losses.logistic import derivatives
 from trueline.numerics.blas import single_threaded_blas
 from trueline.numerics.jit import kernel
@@ -34,7 +32,6 @@ from trueline.solvers.base import Monitor, Options
 from trueline.solvers.coordinate_descent.kernels import descend
 from trueline.solvers.newton.batched.steps import add, factor, form_gram, solve_factored
 from trueline.solvers.piecewise_linear.ramps import scores
-from trueline.solvers.transformed import only
 from trueline.wording import counted
 
 Array = NDArray[np.float64]
@@ -43,7 +40,7 @@ Array = NDArray[np.float64]
 _MOST_COLUMNS, _MOST_NUMBERS = 200, 4_000_000
 # The share of the gap asked for at which steps end: the proof has rounding of its own.
 _ENOUGH = 0.01
-_MOST_STEPS, _IDLE = 200, 4
+_MOST_STEPS, _IDLE = 200, 15
 # Of the diagonal, in the model: columns may depend on each other.
 _RIDGE = 1e-9
 # Sweeps of a round, and what they leave of the decrease; rounds, of which one mostly suffices.
@@ -277,7 +274,8 @@ def solve_few_columns(
         for t in range(k):
             count, more, unit = columns.solve(t, options, W, b, Z)
             steps, sweeps, allowed = max(steps, count), sweeps + more, allowed + unit
-        proof = _proof(problem, W, b)
+        U = problem.loss.gradient(problem.target, Z)
+        proof = certify_dual(problem, W, b, U, columns.middle, None, Z)
     if not proof.gap <= options.tol * allowed:
         return None
     notes = [
@@ -339,19 +337,3 @@ class _Columns:
         if problem.fit_intercept:
             b[t] = v[d] - self.middle @ W[:, t]
         return steps, sweeps, unit
-
-
-def _proof(problem: Problem, W: Array, b: Array) -> Certificate:
-    """Target by target, and all of them together."""
-    known = Rounding.of(problem)
-    proofs = []
-    for t in range(problem.n_targets):
-        rounding = replace(known, target_size=known.target_size[[t]])
-        own = problem if problem.n_targets == 1 else only(problem, t)
-        proofs.append(Tangent(own, rounding).certify(W[:, [t]], b[[t]]))
-    if len(proofs) == 1:
-        return proofs[0]
-    objective = sum(proof.objective for proof in proofs)
-    gap = checkable(sum(proof.gap for proof in proofs), objective, floor_of(W.size))
-    rounding = sum(proof.objective_rounding for proof in proofs)
-    return Certificate.about(problem, "tangent", W, b, objective, rounding, gap)
