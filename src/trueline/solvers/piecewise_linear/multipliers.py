@@ -6,15 +6,12 @@ the dual point of the proof.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.duality import certify_dual
 from trueline.design import DenseDesign
 from trueline.errors import PairingError
 from trueline.numerics.blas import run_strands, single_threaded_blas
@@ -23,6 +20,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import CALL, Cost, Facts, Monitor, Options, Solver
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.newton.solver import require_ordinary
+from trueline.solvers.pending import KEPT, PendingDual
 from trueline.solvers.piecewise_linear.ramps import FIRST_RAMP, Ramps, minimise
 from trueline.wording import counted
 
@@ -37,9 +35,6 @@ _STEPS, _STRANDS_WORK = 25, 5_000_000
 _FREE = "needs every coefficient penalised, the intercept too"
 # The gap, relative to the objective, beyond which rounds go on only while they help; of an answer.
 _GOAL, _CLOSE = 1e-13, 1e-9
-# Proofs of small problems are made when they are asked for: so many numbers are kept until then.
-_KEPT = 50_000
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class Multipliers(Solver):
@@ -131,9 +126,11 @@ class _Targets:
         scale = np.sqrt(self.s.sum()) / self.scale * (1 + 1e-6)
         proof: PendingDual | Certificate
         own = replace(problem, target=problem.target.copy())  # callers may change theirs
-        proof = PendingDual(own, W, self.U.T, scale, self.Z.T, float(self.gaps.sum()))
+        point = W, np.zeros(W.shape[1]), self.U.T
+        gap, size = float(self.gaps.sum()), float(self.sizes.sum())
+        proof = PendingDual(own, *point, np.zeros(len(W)), scale, gap, size, self.Z.T)
         steps, is_close = int(self.steps.sum()), True
-        if self.rows.size > _KEPT or proof.bound() > _CLOSE * float(self.sizes.sum()):
+        if self.rows.size > KEPT or proof.bound() > _CLOSE * size:
             proof = proof.certificate()
             enough = max(_CLOSE * abs(proof.objective), target_gap(problem, tol))
             is_close = proof.gap <= enough + 1.1 * proof.objective_rounding
@@ -141,55 +138,3 @@ class _Targets:
         extra = {"interpolated": self.on_kinks, "scores": self.Z.T}
         notes = [counted(steps, "Newton step")]
         return monitor.solution(proof, status, name, max(1, steps), notes=notes, extra=extra)
-
-
-@dataclass(frozen=True)
-class PendingDual:
-    """The rows and the dual point, until the proof is asked for, and the gap that was seen."""
-
-    problem: Problem
-    coef: Array
-    dual: Array
-    scale: Array
-    scores: Array
-    gap: float
-
-    @property
-    def intercept(self) -> Array:
-        return np.zeros(self.coef.shape[1])
-
-    def certificate(self) -> Certificate:
-        centre = np.zeros(len(self.coef))
-        known = self.dual, centre, self.scale, self.scores
-        return certify_dual(self.problem, self.coef, self.intercept, *known)
-
-    def bound(self) -> float:
-        return self._bound
-
-    @cached_property
-    def _bound(self) -> float:
-        """The gap with what rounding may add to it, by norms in place of entries.
-
-        With R = max |l'| (sum_i s_i)^1/2, at least the norm of the dual point, and columns and
-        targets of norms X_j and Y, all sums are of numbers that add up to no more than R (X.|w| +
-        Y), but for squares of the coefficients, and the conjugate of the penalty a_j/2 w_j^2
-        changes by e |w_j| + e^2 / (2 a_j) where an error e <= X_j R times a few units is added.
-        """
-        problem, W = self.problem, self.coef
-        n, d = problem.design.shape
-        units = 16 * (n + d + 64) * _EPS
-        targets = problem.weigh(problem.loss.target_size(problem.target) ** 2).sum(axis=0)
-        steepest = problem.loss.slope_bound * np.sqrt(problem.total_weight)
-        reach = steepest * (self.scale @ np.abs(W) + np.sqrt(targets))
-        lift = np.broadcast_to(problem.penalty.curvature, W.shape)
-        errors = (units * steepest * self.scale[:, None]) ** 2 / lift
-        rounding = units * float(2 * reach.sum() + (lift * W**2).sum()) + float(errors.sum())
-        return 1.1 * self.gap + rounding
-
-    def __reduce__(self) -> Any:
-        """Files and other processes are given the proof, not the rows."""
-        return _itself, (self.certificate(),)
-
-
-def _itself(certificate: Certificate) -> Certificate:
-    return certificate

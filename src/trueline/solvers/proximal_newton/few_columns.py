@@ -16,13 +16,16 @@ Its answer is proven as any other, or not taken.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.duality import certify_dual
+from trueline.certificates.base import Certificate
+from trueline.certificates.duality import RADIUS
 from trueline.certificates.tangent import is_held
+from trueline.design import DenseDesign
 from trueline.losses.logistic import derivatives
 from trueline.numerics.blas import single_threaded_blas
 from trueline.numerics.jit import kernel
@@ -31,6 +34,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.coordinate_descent.kernels import descend
 from trueline.solvers.newton.batched.steps import add, factor, form_gram, solve_factored
+from trueline.solvers.pending import KEPT, PendingDual
 from trueline.solvers.piecewise_linear.ramps import scores
 from trueline.wording import counted
 
@@ -100,7 +104,7 @@ def _gap(table: Table, v: Array, g: Array) -> float:
     for j in range(len(v)):
         linear, quad = table.linear[j], table.quad[j]
         if linear + quad == 0.0:
-            gap += abs(g[j]) * (10.0 + abs(v[j]))
+            gap += abs(g[j]) * RADIUS * (1.0 + abs(v[j]))
             continue
         gap += linear * abs(v[j]) + (0.5 * quad * v[j] + g[j]) * v[j]
         excess = abs(g[j]) - linear
@@ -267,17 +271,24 @@ def solve_few_columns(
     """
     if monitor.is_watching or monitor.keep is not None or not suits(problem):
         return None
-    columns, k = _Columns(problem), problem.n_targets
+    X, k = problem.design.toarray(), problem.n_targets
+    columns = _Columns(problem, X)
     W, b, Z = np.empty((problem.n_features, k)), np.zeros(k), np.empty(problem.target.shape)
-    steps, sweeps, allowed = 0, 0, 0.0
+    steps, sweeps, unit, gap = 0, 0, 0.0, 0.0
     with single_threaded_blas():
         for t in range(k):
-            count, more, unit = columns.solve(t, options, W, b, Z)
-            steps, sweeps, allowed = max(steps, count), sweeps + more, allowed + unit
-        U = problem.loss.gradient(problem.target, Z)
-        proof = certify_dual(problem, W, b, U, columns.middle, None, Z)
-    if not proof.gap <= options.tol * allowed:
-        return None
+            found = columns.solve(t, options, W, b, Z)
+            steps, sweeps = max(steps, found[0]), sweeps + found[1]
+            gap, unit = gap + found[2], unit + found[3]
+    own = replace(problem, design=DenseDesign(X.copy()), target=problem.target.copy())
+    point = W, b, problem.loss.gradient(problem.target, Z)
+    proof: PendingDual | Certificate
+    proof = PendingDual(own, *point, columns.middle, columns.spread, gap, unit)
+    if X.size > KEPT or proof.bound() > options.tol * unit:
+        with single_threaded_blas():
+            proof = proof.certificate()
+        if not proof.gap <= options.tol * unit:
+            return None
     notes = [
         f"{counted(steps, 'proximal Newton step')}, {counted(sweeps, 'sweep')} of coordinate "
         "descent, compiled as a whole"
@@ -289,26 +300,28 @@ def solve_few_columns(
 class _Columns:
     """The columns, about their means if there is an intercept, and of the same size."""
 
-    def __init__(self, problem: Problem) -> None:
-        X, self.problem = problem.design.toarray(), problem
-        n, d = X.shape
+    def __init__(self, problem: Problem, X: Array) -> None:
+        (n, d), self.problem = X.shape, problem
+        self.s = np.ones(n) if problem.weights is None else problem.weights
         self.middle = X.mean(axis=0) if problem.fit_intercept else np.zeros(d)
         self.A = np.ones((d + problem.fit_intercept, n))
         own = self.A[:d]
         np.subtract(X.T, self.middle[:, None], out=own)
-        size = np.sqrt(np.einsum("ji,ji->j", own, own) / n)
+        squares = np.square(own) @ self.s
+        #: At least sqrt(sum_i s_i (x_ij - middle_j)^2).
+        self.spread = np.sqrt(squares) * (1 + 1e-6)
+        size = np.sqrt(squares / self.s.sum())
         if not np.isfinite(size).all():
             raise FloatingPointError("the squares of the data are not finite")
         is_flat = size <= _FLAT * np.abs(self.middle)
         self.size = np.where(is_flat | (size < 1e-100), 1.0, size)
         own /= self.size[:, None]
         own[is_flat] = 0.0
-        self.s = np.ones(n) if problem.weights is None else problem.weights
 
     def solve(
         self, t: int, options: Options, W: Array, b: Array, Z: Array
-    ) -> tuple[int, int, float]:
-        """One target: what was found is put into W, b and Z; steps, sweeps, and the unit."""
+    ) -> tuple[int, int, float, float]:
+        """One target: what was found is put into W, b and Z; steps, sweeps, gap and unit."""
         problem, size, d = self.problem, self.size, len(self.size)
         y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss
         above = float(self.s @ (y > 0))
@@ -332,8 +345,8 @@ class _Columns:
         limit = min(_MOST_STEPS, options.max_iter or _MOST_STEPS)
         goal = _ENOUGH * options.tol * unit
         table = Table(loss.compiled, self.A, y, self.s, linear, quad, goal, unit)
-        steps, sweeps, _ = minimise(table, v, z, limit)
+        steps, sweeps, gap = minimise(table, v, z, limit)
         W[:, t], Z[:, t] = v[:d] / size, z
         if problem.fit_intercept:
             b[t] = v[d] - self.middle @ W[:, t]
-        return steps, sweeps, unit
+        return steps, sweeps, gap, unit
