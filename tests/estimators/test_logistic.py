@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from trueline import LogisticRegression, LogisticRegressionCV, load, save
+from trueline import LogisticRegression, LogisticRegressionCV, load, save, separability
+from trueline.estimators.classification import logistic
 from trueline.estimators.shared.classifier import encode_labels
 
 PENALTIES = ({}, {"C": 30.0}, {"l1_ratio": 1.0}, {"l1_ratio": 0.4, "C": 0.3})
@@ -494,6 +495,22 @@ def test_separated_classes_take_few_steps():
     assert model.certificate_.gap <= 1e-8 * len(y)
     assert (model.predict(X) == y).all()
     assert model.separability_.is_separable
+
+
+@pytest.mark.parametrize("is_dependent", [False, True])
+def test_curvature_that_proves_a_maximum_spares_the_exact_decision(is_dependent, monkeypatch):
+    """Scores are extreme, and the rows overlap: one of each class is far on the other's side."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[0] = 40.0, 0.0
+    y = X[:, 0] + 0.3 * np.random.default_rng(1).normal(size=300) > 0
+    if is_dependent:
+        X = np.column_stack([X, X[:, 0] - X[:, 1]])
+    monkeypatch.setattr(logistic, "separate", None)
+    model = LogisticRegression(C=np.inf).fit(X, y)
+    assert np.abs(model.decision_function(X)).max() > 25
+    assert not hasattr(model, "separability_")
+    assert separability(X, y).verdict == "not separable"
+    assert model.verify(X, y).holds
 
 
 def test_no_solver_takes_over_where_some_rows_are_separated():

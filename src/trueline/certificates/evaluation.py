@@ -453,7 +453,9 @@ class Directions:
         scale = np.linalg.norm(X, axis=0)
         varies = scale > 4 * _EPS * size
         scale = np.where(varies, scale, 1.0)
-        _, sigma, Rt = np.linalg.svd(np.where(varies, X, 0.0) / scale, full_matrices=False)
+        # The triangular factor has the same directions, for a third of the work.
+        triangle = np.linalg.qr(np.where(varies, X, 0.0) / scale, mode="r")
+        _, sigma, Rt = np.linalg.svd(triangle, full_matrices=False)
         # Entries are known up to the rounding of the columns before they were centred.
         lost = float(np.max(size / scale, initial=1.0, where=varies))
         kept = sigma > 8 * max(X.shape) ** 0.5 * _EPS * lost

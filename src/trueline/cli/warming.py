@@ -145,6 +145,7 @@ def larger_fits() -> Iterator[tuple[Any, Any, Any, Any]]:
     yield from with_target(wide, tl.MultiTaskLasso(alpha=0.1), targets=2)
     yield from with_target(ties, tl.LinearSVR(), tl.QuantileRegressor(alpha=1e-2))
     yield from with_target(rng.standard_normal((6000, 40)), tl.QuantileRegressor(alpha=0.0))
+    yield from with_target(few, sparse, tl.LinearSVC(penalty="l1"), classes=2)
     forms = [tl.Perceptron(variant=form) for form in ("pocket", "textbook")]
     yield from with_target(few, *forms, classes=2)
     yield from with_target(few, *forms, classes=3)

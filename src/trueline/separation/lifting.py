@@ -143,7 +143,8 @@ def solve_several(A: Integers, right: list[Integers]) -> list[tuple[Integers, in
     for p in PRIMES:
         C = _inverse(A, p)
         if C is not None:
-            return [_lift(A, b.astype(object), C, p) for b in right]
+            limbs = _limbs(A)
+            return [_lift(A, limbs, b.astype(object), C, p) for b in right]
     return None
 
 
@@ -163,9 +164,11 @@ def _eliminated(A: list[list[int]], b: list[int]) -> tuple[Integers, int] | None
     return np.array([sign * row[-1] for row in rows], dtype=object), sign * last
 
 
-def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
+def _lift(
+    A: Integers, limbs: list[NDArray[np.float64]], b: Integers, C: Words, p: int
+) -> tuple[Integers, int]:
     """Digits until the fractions that they stand for solve the system."""
-    inverse, limbs = C.astype(np.float64), _limbs(A)
+    inverse = C.astype(np.float64)
     digits: list[Words] = []
     r, attempt = b, 8  # small systems and simple answers need few digits
     while True:

@@ -29,6 +29,8 @@ Indices = NDArray[np.intp]
 
 # Steps z_i.d on the boundary are below the first number, those of other rows above the second.
 _ZERO, _MOVES = 0.01, 0.1
+# Newton's method converges quadratically: two further steps tell what three do.
+_STEPS = 3
 # Eigenvalues relative to the largest that are rounding.
 _FLAT = 1e-14
 # What the multipliers may change by, relatively, for their combination to vanish; rounds for it.
@@ -58,11 +60,18 @@ def boundary_of(rows: Rows, basis: Array | None, start: Array) -> dict[int, Frac
     if basis is None or rows.count * rows.size > _MOST:
         return None
     P = rows.take(np.arange(rows.count)) @ basis
-    t = expit(-rows.margins(start))
-    moves = _moves(P, t)
-    boundary = np.flatnonzero(np.abs(moves) < _ZERO)
-    is_told = (np.abs(moves) < _ZERO) | (moves > _MOVES)
-    if len(boundary) in (0, rows.count) or not is_told.all():
+    margins = rows.margins(start)
+    for _ in range(_STEPS):
+        t = expit(-margins)
+        moves = _moves(P, t)
+        is_near = np.abs(moves) < _ZERO
+        if (is_near | (moves > _MOVES)).all():
+            break
+        margins = margins + moves  # a fit that is not as near as it could be
+    else:
+        return None
+    boundary = np.flatnonzero(is_near)
+    if len(boundary) in (0, rows.count):
         return None
     weights = _balanced(P[boundary], t[boundary])
     if weights is None:

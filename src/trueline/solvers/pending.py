@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
+from trueline.certificates.duality import certify_dual, intercept_radius
 from trueline.certificates.fenchel import certify_from_moments
 from trueline.certificates.tangent import at_most_objective
-from trueline.problem import MomentsProblem
+from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 
@@ -21,6 +23,8 @@ Array = NDArray[np.float64]
 
 #: Certificates claim a little more than the bound that they rest on.
 CLAIMED = 1.25
+#: Of small problems so many numbers are kept until the proof is asked for.
+KEPT = 50_000
 # Rounding of the correlations, relative to their thresholds, up to which it is bounded by norms;
 # and the least share of them that is told apart from none.
 _SLIGHT, _LEAST = 1e-3, 1e-14
@@ -155,6 +159,80 @@ class PendingFromMoments:
 
     def certificate(self) -> Certificate:
         return certify_from_moments(self.problem, self.coef, self.intercept, self.slopes)
+
+
+@dataclass(frozen=True)
+class PendingDual:
+    """The rows and a dual point, until the proof is asked for.
+
+    Attributes
+    ----------
+    problem : Problem
+        With data of its own: callers may change theirs.
+    coef, intercept, dual : arrays of shape (d, k), (k,) and (n, k)
+    centre, scale : arrays of shape (d,)
+        As :func:`~trueline.certificates.duality.certify_dual` takes them.
+    gap, objective : float
+        As the solver saw them, the objective from above: of no more than the dual point is scaled
+        to be feasible.
+    scores : array of shape (n, k), optional
+    """
+
+    problem: Problem
+    coef: Array
+    intercept: Array
+    dual: Array
+    centre: Array
+    scale: Array
+    gap: float
+    objective: float
+    scores: Array | None = None
+
+    def certificate(self) -> Certificate:
+        known = self.dual, self.centre, self.scale, self.scores
+        return certify_dual(self.problem, self.coef, self.intercept, *known)
+
+    def bound(self) -> float:
+        return self._bound
+
+    @cached_property
+    def _bound(self) -> float:
+        """The gap with what rounding may add to it, by norms in place of entries.
+
+        With R at least the norm of the dual point, and columns, levels and targets of norms X_j, B
+        and Y, all sums are of numbers that add up to no more than R (X.|w| + B + Y) and the
+        objective. An error e_j <= X_j R times a few units moves the conjugate of a_j/2 w_j^2 by e_j
+        |w_j| + e_j^2 / (2 a_j); for l_j |w_j| the dual point is scaled by 1 - e_j / l_j. What is
+        left of sum_i s_i u_i is multiplied by the largest intercept covered.
+        """
+        problem, W, b = self.problem, self.coef, self.intercept
+        (n, d), loss, penalty = problem.design.shape, problem.loss, problem.penalty
+        units, root = 2 * (n + 8 * d + 256) * _EPS, math.sqrt(problem.total_weight)
+        weighted = problem.weigh(self.dual)
+        steepest = loss.slope_bound * root
+        if not math.isfinite(steepest):
+            steepest = math.sqrt(float((weighted * self.dual).sum()))
+        size = self.scale + root * np.abs(self.centre)
+        targets = np.sqrt(problem.weigh(loss.target_size(problem.target) ** 2).sum(axis=0))
+        reach = steepest * float((size @ np.abs(W) + root * np.abs(b) + targets).sum())
+        errors = units * steepest * size[:, None]
+        if np.all(penalty.curvature):
+            added = float(np.broadcast_to(errors**2 / penalty.curvature, W.shape).sum())
+        else:
+            share = float((errors / penalty.linear).max(initial=0.0))
+            added = 2 * share * self.objective if share <= _SLIGHT else math.inf
+        if problem.fit_intercept:
+            slope = np.abs(weighted.sum(axis=0)) + units * steepest * root
+            added += float(slope @ intercept_radius(problem, b + self.centre @ W))
+        return 1.1 * self.gap + added + 2 * units * (reach + self.objective)
+
+    def __reduce__(self) -> Any:
+        """Files and other processes are given the proof, not the rows."""
+        return _itself, (self.certificate(),)
+
+
+def _itself(certificate: Certificate) -> Certificate:
+    return certificate
 
 
 def single_solutions(problems: ProblemSet, paths: list[PathSolution]) -> list[Solution]:

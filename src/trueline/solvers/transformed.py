@@ -433,6 +433,7 @@ class IndependentColumns:
             rank=self.rank,
             row_space=self.space,
             notes=[*found.notes, self.note],
+            extra={**found.extra, "part": found.proof},
         )
 
     def forth(self, W: Array, b: Array) -> tuple[Array, Array]:

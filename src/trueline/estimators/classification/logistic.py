@@ -62,14 +62,16 @@ def warn_if_separated(
     If the classes can be separated, even if only as far as some rows lie on the boundary, the
     objective falls for ever along some direction and coefficients say where the solver stopped (A.
     Albert, J. A. Anderson, "On the existence of maximum likelihood estimates in logistic regression
-    models", Biometrika 71 (1984) 1-10).
+    models", Biometrika 71 (1984) 1-10). A proof by curvature excludes that: where the objective is
+    higher all around a point, it rises without end in every direction.
 
     Returns
     -------
     verdict : Separability or None
-        None where the fit ended with moderate scores, or data too large to be looked at unasked.
+        None where the fit ended with moderate scores, where it proves that there is a minimum, or
+        for data too large to be looked at unasked.
     """
-    if "none" not in problem.penalty.capabilities:
+    if "none" not in problem.penalty.capabilities or _has_minimum(solution):
         return None
     scores = problem.scores(solution.coef, solution.intercept)
     spread = np.abs(scores) if scores.shape[1] == 1 else np.ptp(scores, axis=1)
@@ -92,6 +94,12 @@ def warn_if_separated(
         said = f"A hyperplane separates the classes{but}. {verdict} On the move: {listed}"
         _warn(name, said, len(classes))
     return verdict
+
+
+def _has_minimum(solution: Solution) -> bool:
+    """Whether curvature proves that there is one, of columns that do not depend on others."""
+    proofs = (solution.proof, solution.extra.get("part"))
+    return any(isinstance(p, Certificate) and p.kind == "curvature" for p in proofs)
 
 
 def _verdict(
@@ -259,8 +267,9 @@ class LogisticRegression(
     n_iter_ : array of shape (1,)
     trace_ : Trace
     separability_ : Separability
-        Without a penalty, where scores are extreme: whether hyperplanes separate the classes, with
-        the proof. The likelihood then has no maximum.
+        Without a penalty, where scores are extreme and curvature does not prove that the likelihood
+        has a maximum: whether hyperplanes separate the classes, with the proof. If they do, it has
+        none.
     rank_ : int
         Rank of the (centred) design, without a penalty and on up to 2,000 rows or columns.
     null_space_ : array of shape (d, d - rank)

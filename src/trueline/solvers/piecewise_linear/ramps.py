@@ -79,7 +79,7 @@ def _scores_whole(A: Array, v: Array, z: Array) -> None:
 
 
 @kernel(reassociate=True, whole=_scores_whole)
-def _scores(A: Array, v: Array, z: Array) -> None:
+def scores(A: Array, v: Array, z: Array) -> None:
     """z = A v."""
     z[:] = 0.0
     for j in range(len(v)):
@@ -243,7 +243,7 @@ def _minimise_whole(*arguments: Any) -> tuple[int, float, float]:
 def minimise(
     ramps: Ramps, v: Array, z: Array, u: Array, gamma: float, goal: float
 ) -> tuple[int, float, float]:
-    """Rounds from v until the gap is below ``goal``, and exact ones: steps, least gap, gamma.
+    """Rounds from v until the gap is below ``goal``, and exact ones: steps, last gap, gamma.
 
     In the end v are the coefficients, z the scores and u the slopes of the rows, from multipliers.
     """
@@ -254,7 +254,7 @@ def minimise(
     steps, gap, best, idle, number = 0, np.inf, np.inf, 0, 0
     enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
-        _scores(ramps.A, v, z)
+        scores(ramps.A, v, z)
         for number in range(most + 1):
             excess = _slopes(ramps, z, gamma, parts, u, h)
             left = _total(ramps, u, v, g)
@@ -267,12 +267,12 @@ def minimise(
             form_gram(some, curvatures[:m], H)
             _add_penalty(ramps, H)
             if factor(H, q) == 0.0:
-                return steps, min(best, gap), gamma
+                return steps, gap, gamma
             solve_factored(H, ramps.scale, g, step)
             before = float(g @ step)
             if not before < 0.0:
                 break
-            _scores(ramps.A, step, dz)
+            scores(ramps.A, step, dz)
             own, across = float(ramps.strengths * v @ step), float(ramps.strengths * step @ step)
             t = _search(ramps, parts, dz, gamma, before, own, across)
             add(v, t, step, v)
@@ -290,4 +290,4 @@ def minimise(
         elif last < 0:  # twice more, with ramps so short that the answer is exact
             gamma, enough, most, last = gamma * _SHORTEST, 0.0, 1, _LAST_ROUNDS
         last -= last > 0
-    return steps, best, gamma
+    return steps, gap, gamma

@@ -66,6 +66,7 @@ from trueline.solvers.newton.dense.rows import (
     rowwise,
 )
 from trueline.solvers.newton.solver import constant_model, require_ordinary
+from trueline.solvers.proximal_newton.few_columns import solve_few_columns
 from trueline.wording import counted
 
 Array = NDArray[np.float64]
@@ -309,6 +310,9 @@ class ProximalNewton(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         require_ordinary(problem)
+        found = solve_few_columns(problem, options, monitor, self.name)
+        if found is not None:
+            return found
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         constants, unit = constant_model(problem)
         asked = options.tol * unit

@@ -75,7 +75,7 @@ class InteriorPoint(Solver):
         flops = _STEPS * (2.0 * rows * p * p + p**3 / 3) * facts.k
         passes = 8.0 + 4.0 * facts.k
         seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
-        seconds += facts.k * _STEPS * (1e-4 + 1e-7 * rows)
+        seconds += facts.k * _STEPS * (3e-4 + 2.5e-7 * rows)
         if facts.has_margins and rows < n:
             seconds *= _MISJUDGED  # least squares do not show which rows are near their margins
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
