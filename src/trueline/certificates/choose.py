@@ -122,9 +122,9 @@ class Prover:
         )
         self.kind = self._proof.kind
 
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        """Objective and derivatives at a point: two products."""
-        return self._proof.evaluate(W, b)
+    def evaluate(self, W: Array, b: Array, scores: Array | None = None) -> Evaluation:
+        """Objective and derivatives at a point: two products, one if the scores are known."""
+        return self._proof.evaluate(W, b, scores)
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
