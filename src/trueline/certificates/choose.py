@@ -141,8 +141,8 @@ class _Maximum(GapProof):
     kind = "maximum error"
     applies = staticmethod(lambda problem: "maximum" in problem.loss.capabilities)
 
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        at = super().evaluate(W, b)
+    def evaluate(self, W: Array, b: Array, scores: Array | None = None) -> Evaluation:
+        at = super().evaluate(W, b, scores)
         return at._replace(objective=self.problem.objective_per_target(W, b))
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:

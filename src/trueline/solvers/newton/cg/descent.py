@@ -12,19 +12,20 @@ The preconditioner is an approximate inverse of the Hessian, target by target:
 
     H_t = sum_i h_it [x_i, 1] [x_i, 1]^T + A,        h_it = s_i times the diagonal of the curvature
 
-in coordinates where the columns are about their means and of the same size. First it is the
-diagonal: where columns are independent of each other a dozen products do. When products have taken
-as long as a factor would, factors follow, so that the time is at most about twice that of the better
-choice, which nothing but the products themselves tells. They are of
+where the columns are about their means and of the same size. First it is the diagonal: where
+columns are independent of each other a dozen products do. The products that each power of ten of
+the gradient has taken tell how many are left. Where these would take longer than factors and the
+products that factors leave, factors follow, of
 
-    H_t  ~  h_t G + A,      h_t = sum_i h_it,      G = sum_i g_i [x_i, 1] [x_i, 1]^T,     sum_i g_i = 1,
+    h_t G + A,       h_t = sum_i h_it,       G = sum_i g_i [x_i, 1] [x_i, 1]^T,       sum_i g_i = 1,
 
-with g_i in proportion to sum_t h_it: targets with about the same h_t share one factor. G is from a
-few rows (R. H. Byrd, G. M. Chin, W. Neveitt, J. Nocedal, "On the use of stochastic Hessian
-information in optimization methods for machine learning", SIAM J. Optim. 21 (2011) 977-995). Rows of
-long data are drawn with probabilities p_i = min(1, c g_i) and weigh g_i / p_i: the mean is right, and
-flat rows, which most are near the minimum, are not read in vain (P. Xu, J. Yang, F. Roosta-Khorasani,
-C. Re, M. W. Mahoney, "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016)).
+with g_i in proportion to sum_t h_it: targets of about the same h_t share one. By the same rule a
+Gram matrix of its own follows for each target. They are from a few rows (R. H. Byrd, G. M. Chin, W.
+Neveitt, J. Nocedal, "On the use of stochastic Hessian information in optimization methods for
+machine learning", SIAM J. Optim. 21 (2011) 977-995). Rows of long data are drawn with probabilities
+p_i = min(1, c g_i) and weigh g_i / p_i: the mean is right, and flat rows, which most are near the
+minimum, are not read in vain (P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W. Mahoney,
+"Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016)).
 
 Scores of the softmax may all be shifted by the same: where the penalty treats all targets alike the
 steps of the best ones add up to zero over the targets, and the inverse is taken within that space.
@@ -50,8 +51,9 @@ _COARSE, _FINEST = 0.1, 1e-4
 _MOST_INNER = 250
 # Of the gap asked for, what the equations' residual may leave.
 _NEGLIGIBLE = 0.1
-# Products that factors leave to do in any case; steps of the last one's length that are expected.
-_SLOW, _AHEAD = 8, 6
+# Products that better factors take for a power of ten of the gradient, at best, of one target and
+# of several; those powers that are expected where no bound on the gap tells how many are left.
+_BEST_PACES, _UNKNOWN = (1.5, 2.5), 5.0
 # Gram matrices of each target are of fewer rows: it is drawn which ones matter to it.
 _SHARE_EACH = 0.4
 
@@ -85,7 +87,8 @@ class TruncatedDescent:
         self.products, self.decrease, self.enough = 0, np.inf, 0.0
         #: Products that take as long as new factors, and those since the last ones.
         self._worth = products_worth_factors(rows, V.shape[1])
-        self._since, self._last, self._is_shared = 0, 0, False
+        self._since, self._pace, self._is_shared = 0, 0.0, False
+        self._best_pace = _BEST_PACES[V.shape[1] > 1]
         self._sample: Sample | None = None
         self._preconditioner: Preconditioner | None = None
         self._evaluate()
@@ -171,39 +174,40 @@ class TruncatedDescent:
         product = self.rows.hessian(self.loss, self.loss.hessian_terms(self.target, self.Z))
         inverse, most = self._inverse(), float(_MOST_INNER)
         if not inverse.is_last:
-            most = min(most, max(self._worth + _SLOW - self._since, _SLOW))
+            most = min(most, max(self._worth - self._since, 0.0) + self._best_pace * _UNKNOWN)
         ratio = float(np.linalg.norm(self.G)) / self._first
+        share = max(min(_COARSE, np.sqrt(ratio)), _FINEST)
         D, count = conjugate_gradients(
             lambda p: product(p) + self.curvatures * p,
             -self.G,
             inverse.apply,
             most=int(most),
-            enough=max(min(_COARSE, np.sqrt(ratio)), _FINEST) ** 2,
+            enough=share**2,
             is_enough=lambda residual: self.about(residual) <= _NEGLIGIBLE * self.enough,
         )
         self.products += count
         self._since += count
-        self._last = count
+        self._pace = count / -np.log10(share)
         return D if count else inverse.apply(-self.G)
 
     def _inverse(self) -> Preconditioner:
-        """The approximate inverse of the Hessian: a better one where products have paid for it.
-
-        Steps that took many products are going to take many more, as they become more exact.
-        """
+        """The approximate inverse of the Hessian: a better one where it saves what it costs."""
         now, k = self._preconditioner, self.V.shape[1]
-        is_due = now is None
-        if now is not None and now.is_last:
-            is_due = self._since >= self._worth + _SLOW and self._last >= _SLOW
-        elif now is not None and _AHEAD * self._last > self._worth + _SLOW:
-            is_due, self._is_shared = True, k > 1 and self._sample is None
+        far = self.about(self.G) / (_NEGLIGIBLE * self.enough) if self.enough > 0 else np.inf
+        left = 0.5 * np.log10(max(far, 1.0)) if np.isfinite(far) else _UNKNOWN
+        is_due = now is None or (self._pace - self._best_pace) * left > self._worth
+        if now is not None and now.is_last:  # it was good: weights must have changed a lot
+            is_due = is_due and self._since >= self._worth
+        elif now is not None and is_due:
+            self._is_shared = k > 1 and self._sample is None
             self._sample = self._sample or Sample(self.rows)
-            self._worth *= _SHARE_EACH * k if k > 1 and self._is_shared else 1.0
-        if now is None or is_due or self._sample is None:
+            self._worth *= _SHARE_EACH * k if self._is_shared else 1.0
+        if is_due or self._sample is None:
             h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
             parts = self._sample, self.rows, h, self.curvatures
             now = Preconditioner(*parts, self.is_alike, self._is_shared)
             self._since = 0 if is_due else self._since
+        assert now is not None
         self._preconditioner = now
         return now
 
@@ -216,10 +220,12 @@ _ROWS_EACH, _LEAST_ROWS, MOST_COLUMNS = 10, 2000, 4000
 # Penalties above this share of the diagonal hide what sums lose in single precision.
 _SINGLE = 1e-4
 _ROUNDS = 4
+# Up to so many columns the inverses themselves are formed: one product does for all targets.
+_INVERTED = 64
 # Seconds: of the calls of a product; for each number that it reads, of a copy in single precision,
 # and for each target; of sparse rows forth and back for each target; for each number that a
 # Gram matrix is made of, and each multiplication of it and of a factor.
-_CALLS, _READ, _EACH, _SPARSE = 1e-4, 5e-10, 8e-11, 4e-9
+_CALLS, _READ, _EACH, _SPARSE = 1e-4, 5e-10, 2.5e-10, 4e-9
 _COPY, _GRAM, _CHOLESKY = 3e-9, 2.2e-11, 3e-11
 
 
@@ -276,13 +282,14 @@ class Sample:
         some, weights = np.arange(len(g)), g
         if len(g) > share * self._count:
             some, weights = drawn_rows(g, int(share * self._count), self._order)
-        A = self._rows.standard(some, self.scale, float(curvatures[:-1].min()) >= _SINGLE)
-        A *= np.sqrt(weights).astype(A.dtype)[:, None]
+        is_single = float(curvatures[:-1].min(initial=np.inf)) >= _SINGLE
+        A = self._rows.centred(some, np.sqrt(weights), is_single)
         m, p = A.shape
         parts = run_strands(
             lambda strand: _squared(A[slice(*strand)]), row_strands(m, p, m * p * p)
         )
-        return fold(parts)
+        unit = np.append(self.scale, 1.0)
+        return fold(parts) / np.multiply.outer(unit, unit)
 
 
 def _squared(A: NDArray[np.floating]) -> Array:
@@ -347,6 +354,7 @@ class Preconditioner:
         #: Whether there is no better one.
         self.is_last = sample is not None and not is_shared
         self._factors: list[tuple[Factor, NDArray[np.intp]]] = []
+        self._inverses: Array | None = None
         totals = h.sum(axis=0)
         self._totals = np.where(totals > 0, totals, 1.0)
         if sample is None:
@@ -375,6 +383,11 @@ class Preconditioner:
             return _factor(gram, own.mean(axis=1)), group
 
         self._factors = [work(group) for group in groups]
+        if len(curvatures) <= _INVERTED and len(groups) > 1:
+            whole = np.eye(len(curvatures))
+            self._inverses = np.empty((len(totals), *whole.shape))
+            for factor, group in self._factors:
+                self._inverses[group] = factor.solve(whole) / self._totals[group, None, None]
 
     def apply(self, R: Array) -> Array:
         """The inverse times R, of shape (d + 1, k)."""
@@ -382,7 +395,9 @@ class Preconditioner:
         # About the means of the columns the intercept is b + mean.w.
         R[:-1] -= np.multiply.outer(self._mean, R[-1])
         R[:-1] /= self._scale[:, None]
-        if self._factors:
+        if self._inverses is not None:
+            out = (self._inverses @ R.T[:, :, None])[:, :, 0].T.copy()
+        elif self._factors:
             out = np.empty_like(R)
             for factor, group in self._factors:
                 out[:, group] = factor.solve(R[:, group]) / self._totals[group]

@@ -38,8 +38,8 @@ Array = NDArray[np.float64]
 # precision: from memory it is read in half the time, and from a cache in a quarter.
 _LARGE, _MOST_SIZE = 500_000, 1e12
 # Up to so many multiplications and rows OpenBLAS multiplies matrices as they are, without packing
-# them first, in less than half the time for a few targets; fewer rows at a time lose that again.
-_UNPACKED, _MOST_ROWS, _LEAST_ROWS = 900_000, 112, 48
+# them first, in less than half the time for a few targets; fewer rows or columns lose that again.
+_UNPACKED, _MOST_ROWS, _LEAST_ROWS, _MANY_COLUMNS = 900_000, 112, 48, 128
 # What the loss of a score costs, in multiplications.
 _WORK_EACH = 20
 # Bounds are a little larger than the sums that they are made of.
@@ -67,7 +67,8 @@ class Rows:
 
     def __init__(self, design: Design, weights: Array, fit_intercept: bool) -> None:
         self.design, self.weights, self.fit_intercept = design, weights, fit_intercept
-        self.mean, self.squares, self.farthest = np.zeros(design.shape[1]), None, np.inf
+        self.mean, self.farthest = np.zeros(design.shape[1]), np.inf
+        self.squares: Array | None = None
         if isinstance(design, DenseDesign):
             self._centre(design)
 
@@ -79,9 +80,11 @@ class Rows:
         is_large = design.X.size >= _LARGE
         copy = np.empty((n, d), np.float32 if is_large else np.float64)
 
+        rows = rows_per_block(n, d)
+
         def work(strand: tuple[int, int]) -> tuple[Array, float]:
             squares, farthest, ones = np.zeros(d), 0.0, np.ones(d)
-            for start in range(*strand, rows):
+            for start in range(strand[0], strand[1], rows):
                 where = slice(start, min(start + rows, strand[1]))
                 block = design.X[where] - self.mean
                 copy[where] = block
@@ -90,12 +93,13 @@ class Rows:
                 farthest = max(farthest, float((block @ ones).max()))
             return squares, farthest
 
-        rows = rows_per_block(n, d)
         with np.errstate(over="ignore"):
             parts = run_strands(work, self._strands(1))
-        self.squares = fold([part[0] for part in parts])
+        self.squares = squares = fold([part[0] for part in parts])
         self.farthest = float(np.sqrt(max(part[1] for part in parts)))
-        if is_large and not self.farthest < _MOST_SIZE:
+        sizes = np.sqrt(squares[squares > 0] / s.sum())
+        is_ordinary = self.farthest < _MOST_SIZE and sizes.min(initial=1.0) > 1 / _MOST_SIZE
+        if is_large and not is_ordinary:
             copy = np.asarray(design.X - self.mean, dtype=np.float64)
         self._copy: NDArray[np.floating] = copy
 
@@ -109,10 +113,10 @@ class Rows:
 
     def scores(self, V: Array) -> Array:
         """X V + f of all rows."""
-        X = self._blocks_of(V.shape[1])
+        X = self._dense
         if X is None:
             return self.design.matvec(V[:-1]) + V[-1]
-        along, rows = np.ascontiguousarray(V[:-1].T), self._block_rows()
+        along, rows = np.ascontiguousarray(V[:-1].T), self._block_rows(V.shape[1])
         out = np.empty((V.shape[1], len(X)))
 
         def work(strand: tuple[int, int]) -> None:
@@ -126,7 +130,7 @@ class Rows:
 
     def total(self, T: Array) -> Array:
         """sum_i T_i [x_i, 1]."""
-        X = self._blocks_of(T.shape[1])
+        X = self._dense
         if X is None:
             out = np.empty((self.design.shape[1] + 1, T.shape[1]))
             out[:-1] = self.design.rmatvec(T)
@@ -136,7 +140,7 @@ class Rows:
 
     def arranged(self, T: Array) -> Array:
         """A copy of what belongs to the rows and targets, in the order of the scores."""
-        return np.array(T, order="C" if self._blocks_of(T.shape[1]) is None else "F")
+        return np.array(T, order="C" if self._dense is None else "F")
 
     def over_rows(self, k: int, work: Callable[[slice], Array]) -> Array:
         """The sum of what is made of each stretch of the rows, by several threads."""
@@ -161,17 +165,15 @@ class Rows:
             return lambda V: self.total(
                 self.weights[:, None] * loss.hessian_product(hessian_terms, self.scores(V))
             )
-        X, is_whole = self._copy, self._blocks_of(k) is None
-        order: Any = "C" if is_whole else "F"
-        is_even = bool((self.weights == 1).all())
-        s, at = self.weights.astype(X.dtype), np.array(hessian_terms, dtype=X.dtype, order=order)
+        X, is_even = self._copy, bool((self.weights == 1).all())
+        s, at = self.weights.astype(X.dtype), np.asfortranarray(hessian_terms, dtype=X.dtype)
 
         def product(V: Array) -> Array:
             W = np.ascontiguousarray(V[:-1].T, dtype=X.dtype)
             level = (V[-1] + self.mean @ V[:-1]).astype(X.dtype)
 
             def curved(where: slice, block: NDArray[Any]) -> Array:
-                Z = block @ W.T if is_whole else _forth(W, block).T
+                Z = _forth(W, block).T
                 Z += level
                 T = loss.hessian_product(at[where], Z)
                 return T if is_even else s[where, None] * T
@@ -182,31 +184,30 @@ class Rows:
 
         return product
 
-    def standard(
-        self, where: NDArray[np.intp], scale: Array, is_single: bool
+    def centred(
+        self, where: NDArray[np.intp], weights: Array, is_single: bool
     ) -> NDArray[np.floating]:
-        """Some of the rows [(x_i - m) / scale, 1]."""
+        """Some of the rows [x_i - m, 1], times weights, in single precision if the copy is."""
         dtype: DTypeLike = np.float64
         if self.squares is None:
             X: Any = self.design.take(where).toarray()
         elif is_single or self._copy.dtype == np.float64:
-            X, dtype = self._copy[where], self._copy.dtype
+            X, dtype = self._copy, self._copy.dtype
+            X = X if len(where) == len(X) else X[where]
         else:
             X = self.design.take(where).toarray() - self.mean
-        out = np.empty((X.shape[0], X.shape[1] + 1), dtype)
-        np.divide(X, scale.astype(dtype), out=out[:, :-1])
-        out[:, -1] = float(self.fit_intercept)
+        out, own = np.empty((X.shape[0], X.shape[1] + 1), dtype), weights.astype(dtype)
+        np.multiply(X, own[:, None], out=out[:, :-1])
+        out[:, -1] = own * float(self.fit_intercept)
         return out
 
-    def _blocks_of(self, k: int) -> NDArray[np.floating] | None:
-        """The rows, if they are worth to be taken in blocks."""
-        design = self.design
-        if not isinstance(design, DenseDesign) or design.X.size * k < SMALL_WORK:
-            return None
-        return design.X
+    @property
+    def _dense(self) -> NDArray[np.floating] | None:
+        return self.design.X if isinstance(self.design, DenseDesign) else None
 
-    def _block_rows(self) -> int:
-        return rows_per_block(*self.design.shape)
+    def _block_rows(self, k: int) -> int:
+        n, d = self.design.shape
+        return n if n * d * k < SMALL_WORK else rows_per_block(n, d)
 
     def _strands(self, k: int) -> list[tuple[int, int]]:
         n, d = self.design.shape
@@ -220,8 +221,7 @@ class Rows:
         dtype: DTypeLike = np.float64,
     ) -> Array:
         """sum_i T_i [x_i, 1], of shape (d + 1, k), where T is made block by block."""
-        (n, d), is_whole = X.shape, self._blocks_of(k) is None
-        rows, each = n if is_whole else self._block_rows(), n if is_whole else _rows_at_once(d, k)
+        d, rows, each = X.shape[1], self._block_rows(k), _rows_at_once(X.shape[1], k)
 
         def work(strand: tuple[int, int]) -> Array:
             out = np.zeros((k, d + 1), dtype)
@@ -254,6 +254,5 @@ def _forth(W: NDArray[Any], block: NDArray[Any], out: Array | None = None) -> ND
 
 def _rows_at_once(d: int, k: int) -> int:
     unpacked = _UNPACKED // (d * k) // 16 * 16
-    if k == 1 or unpacked < _LEAST_ROWS:
-        return 1 << 30  # a block at once
-    return min(_MOST_ROWS, unpacked)
+    is_worth = k > 1 and unpacked >= _LEAST_ROWS and d >= _MANY_COLUMNS
+    return min(_MOST_ROWS, unpacked) if is_worth else 1 << 30
