@@ -168,7 +168,7 @@ def _factored(A: Array) -> tuple[Array, Array]:
     """A = Q R with orthonormal columns of Q, no more of them than A has independent ones.
 
     Columns that are clearly independent are orthonormalised by the Cholesky factor of their
-    products, in a fraction of the time. Of columns that add up to zero the last one is left to that.
+    products, in a fraction of the time. Columns that add up to zero are as many less one.
     """
     found = _by_products(A)
     if found is not None:
@@ -191,9 +191,10 @@ def _by_products(A: Array) -> tuple[Array, Array] | None:
     Q^T Q differs from one by rounding divided by the least pivot (N. J. Higham, "Accuracy and
     Stability of Numerical Algorithms", 2nd ed. (2002), section 10.1).
     """
-    products = A.T @ A
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = A.T @ A
     size = products.diagonal()
-    if not (np.isfinite(size).all() and size.min(initial=np.inf) > 0):
+    if not (np.isfinite(products).all() and size.min(initial=np.inf) > 0):
         return None
     unit = np.sqrt(size)
     count = len(size)
