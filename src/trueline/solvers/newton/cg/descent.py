@@ -227,6 +227,7 @@ _INVERTED = 64
 # Gram matrix is made of, and each multiplication of it and of a factor.
 _CALLS, _READ, _EACH, _SPARSE = 1e-4, 5e-10, 2.5e-10, 4e-9
 _COPY, _GRAM, _CHOLESKY = 3e-9, 2.2e-11, 3e-11
+_FEW_PRODUCTS = 4.0
 
 
 def drawn_rows(h: Array, count: int, order: Integers) -> tuple[Integers, Array]:
@@ -269,7 +270,7 @@ class Sample:
 
     def __init__(self, rows: Rows) -> None:
         n, d = rows.design.shape
-        self._rows, self._count = rows, max(_ROWS_EACH * d, _LEAST_ROWS)
+        self._rows, self._count = rows, _rows_to_draw(n, d, rows.design.is_sparse)
         self._order = np.random.default_rng(0).permutation(n)
         self.scale = np.ones(d) if rows.squares is None else column_sizes(rows)
 
@@ -303,9 +304,18 @@ def column_sizes(rows: Rows) -> Array:
     return np.where(size > 64 * _EPS * np.abs(rows.mean), size, 1.0)
 
 
-def factor_seconds(n: int, d: int) -> float:
+def _rows_to_draw(n: int, d: int, is_sparse: bool) -> int:
+    """Rows of a Gram matrix: for long data so many that it takes as long as a few products.
+
+    Sparse rows would have to be made dense for it.
+    """
+    few = 0.0 if is_sparse else _FEW_PRODUCTS * n * (_READ + _EACH) / (_GRAM * d)
+    return int(max(_ROWS_EACH * d, _LEAST_ROWS, few))
+
+
+def factor_seconds(n: int, d: int, is_sparse: bool) -> float:
     """Expected time of a Gram matrix and its factor."""
-    read = min(n, max(_ROWS_EACH * d, _LEAST_ROWS))
+    read = min(n, _rows_to_draw(n, d, is_sparse))
     return float(d) * d * (d / 3 * _CHOLESKY + read * _GRAM) + read * d * _COPY
 
 
@@ -320,7 +330,9 @@ def products_worth_factors(rows: Rows, targets: int) -> float:
     if d > MOST_COLUMNS:
         return np.inf
     design = rows.design
-    return factor_seconds(n, d) / product_seconds(design.nonzeros, targets, design.is_sparse)
+    is_sparse = design.is_sparse
+    product = product_seconds(design.nonzeros, targets, is_sparse)
+    return factor_seconds(n, d, is_sparse) / product
 
 
 class Preconditioner:

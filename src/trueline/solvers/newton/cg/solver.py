@@ -91,7 +91,7 @@ class NewtonCG(Solver):
             seconds = _PRODUCTS * each + 3 * _STEPS * each + 3 * min(blocks, _PRODUCTS * each)
         else:
             product = product_seconds(n * d, k, is_sparse=False)
-            factors = factor_seconds(n, d) if d <= MOST_COLUMNS else 0.0
+            factors = factor_seconds(n, d, False) if d <= MOST_COLUMNS else 0.0
             factors = min(factors, _PRODUCTS * product) * (1 + 0.4 * (k - 1))
             seconds = 1.2e-8 * n * d + _DENSE_STEPS * (2 * each + 1e-7 * n * k)
             seconds += _DENSE_PRODUCTS * product + 1.5 * factors
