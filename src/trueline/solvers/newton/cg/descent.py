@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from trueline.certificates.evaluation import Evaluation
 from trueline.losses import Loss
 from trueline.numerics.blas import run_strands
-from trueline.numerics.gram import fold, row_strands
+from trueline.numerics.gram import SMALL_WORK, fold, row_strands
 from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.iterative import minimise_along
 from trueline.solvers.newton.cg.rows import Rows
@@ -54,6 +54,8 @@ _NEGLIGIBLE = 0.1
 # Products that better factors take for a power of ten of the gradient, at best, of one target and
 # of several; those powers that are expected where no bound on the gap tells how many are left.
 _BEST_PACES, _UNKNOWN = (1.5, 2.5), 5.0
+# Factors that take no longer than so many products are made at once.
+_CHEAP = 1.5
 # Gram matrices of each target are of fewer rows: it is drawn which ones matter to it.
 _SHARE_EACH = 0.4
 
@@ -90,6 +92,8 @@ class TruncatedDescent:
         self._since, self._pace, self._is_shared = 0, 0.0, False
         self._best_pace = _BEST_PACES[V.shape[1] > 1]
         self._sample: Sample | None = None
+        if self._worth < _CHEAP:
+            self._have_factors()
         self._preconditioner: Preconditioner | None = None
         self._evaluate()
         self._first = float(np.linalg.norm(self.G)) or 1.0
@@ -177,31 +181,39 @@ class TruncatedDescent:
             most = min(most, max(self._worth - self._since, 0.0) + self._best_pace * _UNKNOWN)
         ratio = float(np.linalg.norm(self.G)) / self._first
         share = max(min(_COARSE, np.sqrt(ratio)), _FINEST)
+        # Where products take no time, the last step may as well be exact.
+        is_small = self.Z.size * (len(self.V) - 1) < SMALL_WORK
+        negligible = 0.0 if is_small else _NEGLIGIBLE * self.enough
         D, count = conjugate_gradients(
             lambda p: product(p) + self.curvatures * p,
             -self.G,
             inverse.apply,
             most=int(most),
             enough=share**2,
-            is_enough=lambda residual: self.about(residual) <= _NEGLIGIBLE * self.enough,
+            is_enough=lambda residual: self.about(residual) <= negligible,
         )
         self.products += count
         self._since += count
         self._pace = count / -np.log10(share)
         return D if count else inverse.apply(-self.G)
 
+    def _have_factors(self) -> None:
+        """From now on factors: first of what all targets share, then of each."""
+        k = self.V.shape[1]
+        self._is_shared = k > 1 and self._sample is None
+        self._sample = self._sample or Sample(self.rows)
+        self._worth *= _SHARE_EACH * k if self._is_shared else 1.0
+
     def _inverse(self) -> Preconditioner:
         """The approximate inverse of the Hessian: a better one where it saves what it costs."""
-        now, k = self._preconditioner, self.V.shape[1]
+        now = self._preconditioner
         far = self.about(self.G) / (_NEGLIGIBLE * self.enough) if self.enough > 0 else np.inf
         left = 0.5 * np.log10(max(far, 1.0)) if np.isfinite(far) else _UNKNOWN
         is_due = now is None or (self._pace - self._best_pace) * left > self._worth
         if now is not None and now.is_last:  # it was good: weights must have changed a lot
             is_due = is_due and self._since >= self._worth
         elif now is not None and is_due:
-            self._is_shared = k > 1 and self._sample is None
-            self._sample = self._sample or Sample(self.rows)
-            self._worth *= _SHARE_EACH * k if self._is_shared else 1.0
+            self._have_factors()
         if is_due or self._sample is None:
             h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
             parts = self._sample, self.rows, h, self.curvatures

@@ -85,10 +85,12 @@ class NewtonCG(Solver):
     def cost(self, facts: Facts) -> Cost:
         n, d, k = facts.n, facts.d, facts.k
         each = iteration_seconds(facts) + 3e-8 * n * k
-        if facts.is_sparse:
+        is_logistic = facts.has_margins and not facts.has_kinks
+        if facts.is_sparse or not is_logistic:
             blocks = k * min(d, 2000) ** 2 * (5.0 * d) / 3e10 if d <= 2000 else 0.0
-            # Factors follow where products have taken as long.
-            seconds = _PRODUCTS * each + 3 * _STEPS * each + 3 * min(blocks, _PRODUCTS * each)
+            if facts.is_sparse:  # factors follow where products have taken as long
+                blocks = min(blocks, _PRODUCTS * each)
+            seconds = _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
         else:
             product = product_seconds(n * d, k, is_sparse=False)
             factors = factor_seconds(n, d, False) if d <= MOST_COLUMNS else 0.0
