@@ -292,9 +292,10 @@ class Sample:
         At least ``curvatures`` will be added later on.
         """
         g = h / (float(h.sum()) or 1.0)
-        some, weights = np.arange(len(g)), g
-        if len(g) > share * self._count:
-            some, weights = drawn_rows(g, int(share * self._count), self._order)
+        some, weights, d = np.arange(len(g)), g, len(self.scale)
+        count = self._count if share == 1.0 else max(int(share * _ROWS_EACH * d), _LEAST_ROWS)
+        if len(g) > count:
+            some, weights = drawn_rows(g, count, self._order)
         is_single = float(curvatures[:-1].min(initial=np.inf)) >= _SINGLE
         A = self._rows.centred(some, np.sqrt(weights), is_single)
         m, p = A.shape

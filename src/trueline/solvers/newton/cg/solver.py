@@ -212,7 +212,7 @@ class _Iteration(Iteration):
             self._expose()
         # Of rows that are read one pass gives scores and gradient.
         is_known = not (self._is_watched or self._problem.design.is_sequential)
-        scores = descent.Z if is_known else None
+        scores = np.ascontiguousarray(descent.Z) if is_known else None
         at = self.prover.evaluate(self.coef, self.intercept, scores)
         if not self._is_watched:
             descent.know(at)
