@@ -14,7 +14,7 @@ from trueline import LogisticRegression
 from trueline.design import as_design
 from trueline.losses import Logistic, Softmax
 from trueline.solvers.newton.cg import rows as rows_module
-from trueline.solvers.newton.cg.descent import Preconditioner, drawn_rows, sampled_rows
+from trueline.solvers.newton.cg.descent import Preconditioner, Sample, drawn_rows
 from trueline.solvers.newton.cg.rows import Rows
 
 
@@ -98,8 +98,7 @@ def test_the_sample_is_like_all_rows(random: np.random.Generator) -> None:
     h = np.where(random.uniform(size=n) < 0.05, 0.2, 1e-7)[:, None]
     rows, curvatures = Rows(as_design(X), np.ones(n), True), np.full((d + 1, 1), 1.0)
     curvatures[-1] = 0.0
-    sample = sampled_rows(rows, 1)
-    inverse = Preconditioner(sample, rows, h, curvatures, is_alike=False)
+    inverse = Preconditioner(Sample(rows), rows, h, curvatures, is_alike=False)
     A = np.hstack([X, np.ones((n, 1))])
     H = A.T @ (h * A) + np.diag(curvatures[:, 0])
     product = np.column_stack([inverse.apply(column[:, None])[:, 0] for column in H])

@@ -122,9 +122,9 @@ class Prover:
         )
         self.kind = self._proof.kind
 
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        """Objective and derivatives at a point: two products."""
-        return self._proof.evaluate(W, b)
+    def evaluate(self, W: Array, b: Array, scores: Array | None = None) -> Evaluation:
+        """Objective and derivatives at a point: two products, one if the scores are known."""
+        return self._proof.evaluate(W, b, scores)
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
@@ -141,8 +141,8 @@ class _Maximum(GapProof):
     kind = "maximum error"
     applies = staticmethod(lambda problem: "maximum" in problem.loss.capabilities)
 
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        at = super().evaluate(W, b)
+    def evaluate(self, W: Array, b: Array, scores: Array | None = None) -> Evaluation:
+        at = super().evaluate(W, b, scores)
         return at._replace(objective=self.problem.objective_per_target(W, b))
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:

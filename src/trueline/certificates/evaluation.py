@@ -122,6 +122,10 @@ class Rounding:
         ||y||_s.
     rows : int
         Number of rows.
+    spread : array of shape (d,), optional
+        At least sqrt(sum_i s_i (x_ij - mean_j)^2), where it is known.
+    farthest : float, optional
+        At least the largest distance of a row from the means, where it is known.
     """
 
     accuracy: Accuracy
@@ -129,6 +133,8 @@ class Rounding:
     weight: float
     target_size: Array
     rows: int
+    spread: Array | None = None
+    farthest: float | None = None
 
     @classmethod
     def of(
@@ -232,9 +238,9 @@ class GapProof:
         self.problem = problem
         self.rounding = (rounding or Rounding.of(problem)).confirmable()
 
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        """Objective and derivatives at a point: two products."""
-        return evaluate(self.problem, self.rounding, W, b)
+    def evaluate(self, W: Array, b: Array, scores: Array | None = None) -> Evaluation:
+        """Objective and derivatives at a point: two products, one if the scores are known."""
+        return evaluate(self.problem, self.rounding, W, b, scores)
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets."""
@@ -245,13 +251,17 @@ class GapProof:
         raise NotImplementedError
 
 
-def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
+def evaluate(
+    problem: Problem, rounding: Rounding, W: Array, b: Array, scores: Array | None = None
+) -> Evaluation:
     """Two products: scores, and the correlation of the columns with the derivatives.
 
     Of rows that are read batch by batch both come from one pass.
     """
     correlation: Array | None = None
-    if problem.design.is_sequential:
+    if scores is not None:
+        z = scores
+    elif problem.design.is_sequential:
         z, correlation = _in_one_pass(problem, W, b)
     else:
         z = problem.scores(W, b)

@@ -266,12 +266,14 @@ class Tangent(GapProof):
     def __init__(self, problem: Problem, rounding: Rounding | None = None) -> None:
         super().__init__(problem, rounding)
         # About the means, which costs sparse rows their zeros: those are taken as they are.
-        is_centred = problem.fit_intercept and not problem.design.is_sparse
-        self.centre = self.rounding.mean if is_centred else np.zeros(problem.n_features)
+        self._is_centred = problem.fit_intercept and not problem.design.is_sparse
+        self.centre = self.rounding.mean if self._is_centred else np.zeros(problem.n_features)
 
     @cached_property
     def spread(self) -> Array:
         """At least sqrt(sum_i s_i (x_ij - centre_j)^2)."""
+        if self.rounding.spread is not None and self._is_centred:
+            return self.rounding.spread
         shift = self.centre if self.centre.any() else None
         squares = self.problem.design.column_squares(self.problem.weights, shift)
         return np.asarray(np.sqrt(squares) * (1 + 1e-6))
@@ -279,6 +281,8 @@ class Tangent(GapProof):
     @cached_property
     def farthest(self) -> float:
         """At least max_i |x_i - centre|."""
+        if self.rounding.farthest is not None and self._is_centred:
+            return self.rounding.farthest
         shift = self.centre if self.centre.any() else None
         return float(np.sqrt(self.problem.design.farthest(shift))) * (1 + 1e-6)
 
@@ -303,13 +307,18 @@ class Tangent(GapProof):
         known = None
         if isinstance(design, StackedDesign):
             known = design.known_moments(problem.weights, problem.target)
-        if known is None:
+        is_coupled = "coupled" in problem.loss.capabilities
+        if is_coupled and known is None:
             return design.rmatvec(problem.weigh(members)).T
-        about = known.about_zero()
-        if "coupled" in problem.loss.capabilities:
-            return np.asarray(about.cross.T)
-        total = known.weight * (known.x_mean + known.x_mean_low)
-        return np.stack([total - about.cross[:, 0], total + about.cross[:, 0]]) / 2
+        if known is None:
+            total = self.rounding.weight * self.rounding.mean
+            cross = design.rmatvec(problem.weigh(problem.target))[:, 0]
+        else:
+            about = known.about_zero()
+            if is_coupled:
+                return np.asarray(about.cross.T)
+            total, cross = known.weight * (known.x_mean + known.x_mean_low), about.cross[:, 0]
+        return np.stack([total - cross, total + cross]) / 2
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point."""

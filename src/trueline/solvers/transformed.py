@@ -44,7 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack, qr
-from scipy.linalg.lapack import dpstrf, dtrtri
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpstrf, dtrtri
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
@@ -71,6 +72,9 @@ Array = NDArray[np.float64]
 _MOST_ROWS = 2000
 # Pivots below this may be rounding, and are after rows were exchanged.
 _DOUBTFUL, _DEPENDENT = 1e-9, 1e-13
+# Squared pivots, the columns brought to one, that leave ten digits of orthogonality; and one that
+# may be made of rounding.
+_INDEPENDENT, _LAST = 1e-5, 1e-9
 
 
 def is_wide(facts: Facts) -> bool:
@@ -161,7 +165,14 @@ def solve_in_row_space(
 
 
 def _factored(A: Array) -> tuple[Array, Array]:
-    """A = Q R with orthonormal columns of Q, no more of them than A has independent ones."""
+    """A = Q R with orthonormal columns of Q, no more of them than A has independent ones.
+
+    Columns that are clearly independent are orthonormalised by the Cholesky factor of their
+    products, in a fraction of the time. Columns that add up to zero are as many less one.
+    """
+    found = _by_products(A)
+    if found is not None:
+        return found
     Q, R = qr(A, mode="economic", check_finite=False)
     size = np.abs(R.diagonal())
     if size.min(initial=np.inf) > _DOUBTFUL * size.max(initial=0.0) or not np.isfinite(R).all():
@@ -172,6 +183,33 @@ def _factored(A: Array) -> tuple[Array, Array]:
     back = np.empty_like(R[:rank])
     back[:, order] = R[:rank]
     return np.ascontiguousarray(Q[:, :rank]), back
+
+
+def _by_products(A: Array) -> tuple[Array, Array] | None:
+    """The same by (A^T A) = R^T R, Q = A R^-1, or None where that would cost digits.
+
+    Q^T Q differs from one by rounding divided by the least pivot (N. J. Higham, "Accuracy and
+    Stability of Numerical Algorithms", 2nd ed. (2002), section 10.1).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = A.T @ A
+    size = products.diagonal()
+    if not (np.isfinite(products).all() and size.min(initial=np.inf) > 0):
+        return None
+    unit = np.sqrt(size)
+    count = len(size)
+    L, trouble = dpotrf(products / np.outer(unit, unit), lower=1, clean=1)
+    pivots = L.diagonal() ** 2
+    if trouble == count or not pivots[-1] > _LAST:  # the others determine the last one
+        count -= 1
+    if trouble not in (0, len(size)) or not (pivots[:count] > _INDEPENDENT).all() or count < 1:
+        return None
+    R = np.zeros((count, len(size)))
+    R[:, :count] = (L[:count, :count] * unit[:count, None]).T
+    Q = dtrsm(1.0, R[:, :count], A[:, :count], side=1, lower=0)
+    R[:, count:] = Q.T @ A[:, count:]
+    left = A[:, count:] - Q @ R[:, count:]
+    return (Q, R) if np.linalg.norm(left) <= _DEPENDENT * unit.max() else None
 
 
 def _decomposed(kernel: Array) -> tuple[Array, Array]:

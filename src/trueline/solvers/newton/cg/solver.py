@@ -32,7 +32,12 @@ from trueline.solvers.base import (
 )
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.newton.batched.solver import solve_batch
-from trueline.solvers.newton.cg.descent import TruncatedDescent
+from trueline.solvers.newton.cg.descent import (
+    MOST_COLUMNS,
+    TruncatedDescent,
+    factor_seconds,
+    product_seconds,
+)
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.transformed import (
     is_unbalanced,
@@ -52,7 +57,11 @@ _UNSEEN, _UNSEEN_OF_MANY = 1e-6, 1e-5
 # The share of the gap asked for that is left where the gradient has vanished: another proof that
 # says no more than the last one did is made of rounding then.
 _VANISHED = 1e-3
+# Of what is left where that is not enough, what further steps leave.
+_FURTHER = 1e-2
 _STEPS, _PRODUCTS, _PAST_KINKS = 9.0, 60.0, 30.0
+# Of dense rows, whose preconditioner does not wait as long.
+_DENSE_STEPS, _DENSE_PRODUCTS = 5.0, 25.0
 # Products for each of many problems on the same rows, which share the way to the rows.
 _SHARED_PRODUCTS = 8.0
 _MAX_ITER = 100
@@ -74,13 +83,21 @@ class NewtonCG(Solver):
     takes_few_rows = True
 
     def cost(self, facts: Facts) -> Cost:
-        each = iteration_seconds(facts) + 3e-8 * facts.n * facts.k
-        blocks = (
-            facts.k * min(facts.d, 2000) ** 2 * (5.0 * facts.d) / 3e10 if facts.d <= 2000 else 0.0
-        )
-        if facts.is_sparse:  # factors follow where products have taken as long
-            blocks = min(blocks, _PRODUCTS * each)
-        seconds = 8 * CALL + _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
+        n, d, k = facts.n, facts.d, facts.k
+        each = iteration_seconds(facts) + 3e-8 * n * k
+        is_logistic = facts.has_margins and not facts.has_kinks
+        if facts.is_sparse or not is_logistic:
+            blocks = k * min(d, 2000) ** 2 * (5.0 * d) / 3e10 if d <= 2000 else 0.0
+            if facts.is_sparse:  # factors follow where products have taken as long
+                blocks = min(blocks, _PRODUCTS * each)
+            seconds = _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
+        else:
+            product = product_seconds(n * d, k, is_sparse=False)
+            factors = factor_seconds(n, d, False) if d <= MOST_COLUMNS else 0.0
+            factors = min(factors, _PRODUCTS * product) * (1 + 0.4 * (k - 1))
+            seconds = 1.2e-8 * n * d + _DENSE_STEPS * (2 * each + 1e-7 * n * k)
+            seconds += _DENSE_PRODUCTS * product + 1.5 * factors
+        seconds += 8 * CALL
         if facts.has_kinks and facts.n < facts.d and not facts.is_sparse:
             # Every row can be fitted: the way leads past most kinks, in short steps.
             seconds *= _PAST_KINKS
@@ -91,7 +108,7 @@ class NewtonCG(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         if is_wide(Facts.of(problem)) and not np.any(problem.penalty.linear):
             return solve_in_row_space(self, problem, options, monitor)
-        if problem.n_targets > 1 and is_unbalanced(problem):
+        if problem.n_targets > 1 and problem.design.is_sparse and is_unbalanced(problem):
             return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
         weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
@@ -108,14 +125,15 @@ class NewtonCG(Solver):
         target = target_gap(problem, options.tol)
         rows = Rows(problem.design, weights, problem.fit_intercept)
         descent = TruncatedDescent(rows, problem.loss, problem.target, curvatures, V, is_alike)
+        descent.enough = target
         iteration = _Iteration(problem, descent, target, monitor.is_watching)
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
         notes = [counted(descent.products, "Hessian-vector product")]
-        unseen = _UNSEEN_OF_MANY if iteration.about() <= _VANISHED * target else _UNSEEN
+        unseen = _UNSEEN_OF_MANY if descent.about(descent.G) <= _VANISHED * target else _UNSEEN
         close = certificate.gap <= target + unseen * certificate.objective
-        if status is Status.STALLED and iteration.about() <= target and close:
+        if status is Status.STALLED and descent.about(descent.G) <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
             notes.append("the gradient is zero to rounding; the remaining gap is at rounding level")
@@ -173,7 +191,9 @@ class _Iteration(Iteration):
     def prover(self) -> Prover:
         """Made when it is first needed: it reads the data twice."""
         if self._prover is None:
-            self._prover = Prover(self._problem)
+            self._prover = Prover(
+                self._problem, rounding=self._descent.rows.rounding(self._problem)
+            )
         return self._prover
 
     def certify(self) -> Certificate:
@@ -183,23 +203,24 @@ class _Iteration(Iteration):
         found = self.prover.certify(self.coef, self.intercept, at)
         return at_most_objective(self._problem, found)
 
-    def about(self) -> float:
-        """The gap by strong convexity, but for what rounding and the intercept add."""
-        if self._least == 0:
-            return math.inf
-        return float((self._descent.G[:-1] ** 2).sum()) / (2 * self._least)
-
     def progress(self) -> Progress:
-        descent, about = self._descent, self.about()
+        descent, about = self._descent, self._descent.about(self._descent.G)
         if not (self._is_watched or about <= self._target or self.is_stalled):
             return Progress(descent.objective, math.inf)
         if not self._is_watched:
             descent.balance()
             self._expose()
-        at = self.prover.evaluate(self.coef, self.intercept)
+        # Of rows that are read one pass gives scores and gradient.
+        is_known = not (self._is_watched or self._problem.design.is_sequential)
+        scores = np.ascontiguousarray(descent.Z) if is_known else None
+        at = self.prover.evaluate(self.coef, self.intercept, scores)
+        if not self._is_watched:
+            descent.know(at)
         self._evaluated = self.coef, at
         gap = self.prover.gap(at, self.coef, self.intercept)
         if not self._is_watched and about <= _VANISHED * self._target and gap > 0.5 * self._proven:
             self.is_stalled = True
         self._proven = gap
+        if about <= descent.enough:  # what the proof adds becomes less where less is left
+            descent.enough = _FURTHER * about
         return Progress(descent.objective, gap)
