@@ -13,7 +13,6 @@ Sparse columns are never densified: centring is implicit, v_i.v_j = x_i^T S x_j 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,97 +23,8 @@ from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.design.sparse_columns import Reach, SparseStore
 from trueline.design.sparse_rows import ChosenRows
-from trueline.numerics.blas import run_strands
-from trueline.numerics.jit import kernel
 
 Integers = NDArray[np.intp]
-
-_STRANDS = 16
-_SMALL_WORK = 200_000
-_BLOCK = 2048
-# Products with more residuals than this are left to BLAS.
-_MANY = 8
-
-
-@kernel(reassociate=True)
-def _correlate_columns(XT: Array, R: Array, out: Array, first: int, last: int) -> None:
-    """out[t, j] = R[t].x_j for columns first..last-1, the rows of XT; four R share a reading."""
-    n, m = XT.shape[1], R.shape[0]
-    for j in range(first, last):
-        x = XT[j]
-        t = 0
-        while t + 4 <= m:
-            a, b, c, d = R[t], R[t + 1], R[t + 2], R[t + 3]
-            sum_a = sum_b = sum_c = sum_d = 0.0
-            for i in range(n):
-                sum_a += x[i] * a[i]
-                sum_b += x[i] * b[i]
-                sum_c += x[i] * c[i]
-                sum_d += x[i] * d[i]
-            out[t, j], out[t + 1, j], out[t + 2, j], out[t + 3, j] = sum_a, sum_b, sum_c, sum_d
-            t += 4
-        while t < m:
-            a = R[t]
-            sum_a = 0.0
-            for i in range(n):
-                sum_a += x[i] * a[i]
-            out[t, j] = sum_a
-            t += 1
-
-
-@kernel(reassociate=True)
-def _correlate_rows(X: Array, R: Array, out: Array, first: int, last: int) -> None:
-    """out[t, j] = R[t].x_j for columns first..last-1 of X in row order; out starts at zero."""
-    n = X.shape[0]
-    whole = n - n % 4
-    for start in range(first, last, _BLOCK):
-        stop = min(start + _BLOCK, last)
-        for i in range(0, whole, 4):
-            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-            for t in range(R.shape[0]):
-                f0, f1, f2, f3 = R[t, i], R[t, i + 1], R[t, i + 2], R[t, i + 3]
-                sums = out[t]
-                for j in range(start, stop):
-                    sums[j] += f0 * x0[j] + f1 * x1[j] + f2 * x2[j] + f3 * x3[j]
-        for i in range(whole, n):
-            for t in range(R.shape[0]):
-                for j in range(start, stop):
-                    out[t, j] += R[t, i] * X[i, j]
-
-
-@kernel(reassociate=True)
-def _measure_columns(
-    XT: Array, r: Array, s: Array, out: Array, squares: Array, first: int, last: int
-) -> None:
-    """out[j] = r.x_j and squares[j] = sum_i s_i x_ij^2, in one reading of the rows of XT."""
-    for j in range(first, last):
-        x = XT[j]
-        dot = square = 0.0
-        for i in range(len(r)):
-            dot += x[i] * r[i]
-            square += s[i] * x[i] * x[i]
-        out[j], squares[j] = dot, square
-
-
-@kernel(reassociate=True)
-def _measure_rows(
-    X: Array, r: Array, s: Array, out: Array, squares: Array, first: int, last: int
-) -> None:
-    """The same of X in row order; both start at zero."""
-    for start in range(first, last, _BLOCK):
-        stop = min(start + _BLOCK, last)
-        for i in range(len(r)):
-            x, factor, weight = X[i], r[i], s[i]
-            for j in range(start, stop):
-                out[j] += factor * x[j]
-                squares[j] += weight * x[j] * x[j]
-
-
-def _cut(count: int, work: int) -> list[tuple[int, int]]:
-    """Ranges of columns for the threads; their number does not change the answer."""
-    parts = 1 if work < _SMALL_WORK else max(1, min(_STRANDS, count))
-    cuts = np.linspace(0, count, parts + 1).astype(int)
-    return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
 class Columns(ABC):
@@ -169,33 +79,9 @@ class DenseColumns(Columns):
 
     def correlations(self, R: Array, level: float = 0.0) -> Array:
         rooted = R if self.root is None else R * self.root
-        out = self._correlate(rooted)
+        out = np.ascontiguousarray(self._design.rmatvec(np.ascontiguousarray(rooted.T)).T)
         if self.mean.any():
             out -= np.outer(rooted.sum(axis=1), self.mean)
-        return out
-
-    def correlations_and_norms(self, r: Array) -> tuple[Array, Array]:
-        """v_j.r for all columns j, and sqrt(sum_i s_i x_ij^2), by one reading."""
-        rooted = r if self.root is None else r * self.root
-        s = np.ones(self.n) if self.weights is None else self.weights
-        out, squares = np.zeros(self.d), np.zeros(self.d)
-        by_columns = self.X.flags.f_contiguous
-        measure: Any = _measure_columns if by_columns else _measure_rows
-        source = self.X.T if by_columns else np.ascontiguousarray(self.X)
-        strands = _cut(self.d, self.X.size)
-        run_strands(lambda strand: measure(source, rooted, s, out, squares, *strand), strands)
-        return out - rooted.sum() * self.mean, np.sqrt(squares)
-
-    def _correlate(self, R: Array) -> Array:
-        if len(R) > _MANY:
-            return self._design.rmatvec(np.ascontiguousarray(R.T)).T
-        X, R = self.X, np.ascontiguousarray(R)
-        out = np.zeros((len(R), self.d))
-        by_columns = X.flags.f_contiguous
-        correlate: Any = _correlate_columns if by_columns else _correlate_rows
-        source = X.T if by_columns else np.ascontiguousarray(X)
-        strands = _cut(self.d, X.size * len(R))
-        run_strands(lambda strand: correlate(source, R, out, *strand), strands)
         return out
 
     def take_in(self, new: Integers) -> Array:

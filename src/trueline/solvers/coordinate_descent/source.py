@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.design.columns import Columns, DenseColumns, SparseColumns, columns_of
+from trueline.design.columns import Columns, columns_of
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.solvers.coordinate_descent.homotopy import propose
@@ -104,6 +104,7 @@ class RowsSource(Source):
             self.y_mean = (Y if weights is None else weights * Y).sum(axis=1) / total
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), np.zeros(self.n_targets)
+        self._design = design
         self._columns = columns_of(design, weights, self.x_mean)
         self.max_gram_columns = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = Y - self.y_mean[:, None]
@@ -137,13 +138,8 @@ class RowsSource(Source):
         return self._at(self._Y, self._columns.correlations(self._Y))
 
     def column_norms(self) -> Array:
-        """sqrt(sum_i s_i x_ij^2); if asked for first, read together with the correlations."""
-        if isinstance(self._columns, SparseColumns):
-            return self._columns.store.sizes[0]
-        assert isinstance(self._columns, DenseColumns)
-        correlation, norms = self._columns.correlations_and_norms(self._Y[0])
-        self.__dict__.setdefault("_at_zero", self._at(self._Y, correlation[None]))
-        return norms
+        """sqrt(sum_i s_i x_ij^2)."""
+        return np.sqrt(self._design.column_squares(self._columns.weights, None))
 
     def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
