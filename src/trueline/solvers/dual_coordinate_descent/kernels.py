@@ -52,6 +52,7 @@ from trueline.numerics.jit import kernel
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]
+Place = int | np.uint64
 
 # Neighbouring rows in a stretch, and stretches that take turns where rows share a constant; two of
 # many, which are not all close at hand, and read the faster the fewer places are read at a time.
@@ -72,7 +73,7 @@ def random_below(state: NDArray[np.uint64], bound: int) -> int:
 
 
 @kernel
-def minimiser(product: float, at: float, terms: Array, i: int) -> float:
+def minimiser(product: float, at: float, terms: Array, i: Place) -> float:
     """The best place of one variable, given x_i.w.
 
     No branch depends on a sign: that of a free variable is the class of its row, and guessing it
@@ -88,7 +89,7 @@ def minimiser(product: float, at: float, terms: Array, i: int) -> float:
 
 
 @kernel
-def rest(product: float, at: float, terms: Array, i: int) -> float:
+def rest(product: float, at: float, terms: Array, i: Place) -> float:
     """By how much the slopes to both sides hold a variable where it is best."""
     slope = product + terms[i, 2] * at - terms[i, 0]
     e, margin = terms[i, 1], np.inf
@@ -160,7 +161,7 @@ def add_row(data: Array, indices: Indices, start: int, stop: int, change: float,
 
 
 @kernel
-def own_gap(product: float, at: float, terms: Array, i: int) -> float:
+def own_gap(product: float, at: float, terms: Array, i: Place) -> float:
     """What one row adds to the gap, given x_i.w."""
     correlation, e, h = terms[i, 0] - product, terms[i, 1], terms[i, 2]
     here = correlation * at - e * abs(at) - 0.5 * h * at * at
