@@ -132,8 +132,9 @@ class DualCoordinateDescent(Solver):
         found = list(strand(solve_for, range(problem.n_targets)))
         iterations = [iteration for iteration, _, _ in found]
         statuses = [status for _, status, _ in found]
-        known = [iteration.known_scores() for iteration in iterations]
-        scores = None if any(own is None for own in known) else np.hstack(known)
+        columns = [iteration.known_scores() for iteration in iterations]
+        known = [column for column in columns if column is not None]
+        scores = np.hstack(known) if len(known) == len(columns) else None
         if len(found) == 1:
             certificate = iterations[0].certify()
         else:
