@@ -209,8 +209,9 @@ def dual_value(
 
     conjugate, size, slope, slopes = sum_by_blocks(problem.n_samples, terms)
     penalty = _penalty_conjugate(problem, point, free.mask)
-    middle, error = 0.5 * (point.low + point.high), 0.5 * (point.high - point.low)
-    penalty = penalty + free.gain(middle, error)
+    if free.directions is not None:
+        middle, error = 0.5 * (point.low + point.high), 0.5 * (point.high - point.low)
+        penalty = penalty + free.gain(middle, error)
     value = -conjugate - penalty
     value = value - rounding.sums * (size + np.abs(penalty) + np.abs(value))
     if problem.fit_intercept:

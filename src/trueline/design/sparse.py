@@ -21,6 +21,9 @@ LARGE = 1_000_000
 # any order are left in it then: sorting them takes longer than to see that none is there twice,
 # and LARGE numbers of them are read the faster for being sorted.
 _MANY = 20_000
+# Where each of several sums takes a smaller share of the rows than this, it takes less time to read
+# those of each than to add all rows to all sums.
+_FEW_ROWS = 0.3
 # Pairs of entries in the rows from which on compiled Gram matrices pay, and the widest of them.
 _COMPILED_WORK, _WIDE = 100_000, 3000
 
@@ -97,6 +100,13 @@ class SparseDesign(Design):
     def _product(self, W: Array, is_transposed: bool) -> Array:
         if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
             return self._product(W[:, 0], is_transposed)[:, None]
+        if is_transposed and self.X.format == "csr" and self.nonzeros >= _MANY:
+            from trueline.design.sparse_products import scattered
+
+            if W.ndim == 1:
+                return scattered(self._double, np.ascontiguousarray(W, dtype=np.float64))
+            if np.count_nonzero(W) < _FEW_ROWS * W.size:
+                return np.stack([self._product(w, is_transposed) for w in W.T], axis=1)
         if self.nonzeros * W.size < LARGE * max(1, len(W)):
             return (self._transposed if is_transposed else self._double) @ W
         if W.ndim == 2:

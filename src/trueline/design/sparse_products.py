@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design.base import Array
-from trueline.design.sparse_columns import Indices, column_dot, cuts
+from trueline.design.sparse_columns import _SMALL_WORK, Indices, column_dot, cuts
 from trueline.numerics.blas import run_strands
 from trueline.numerics.jit import kernel
 
@@ -33,6 +33,8 @@ Starts = NDArray[np.int32] | NDArray[np.int64]
 
 # Strands that each need sums of their own are few: to clear and add them, an entry for each column.
 _STRANDS, _SCATTERED = 32, 4
+# Fewer entries are looked at in less time than strands take to be cut, called and added up.
+_ONE_STRAND = 1_000_000
 # Additions for every entry of a Gram matrix from which on a second one of it pays.
 _MUCH = 50
 # Gram matrices of all strands together have so many numbers at most (128 MB).
@@ -96,7 +98,7 @@ def sum_squares(data: Array, indptr: Starts, out: Array, first: int, last: int) 
     """out[i] = line i . line i, for lines first..last-1."""
     for i in range(first, last):
         total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             total += data[e] * data[e]
         out[i] = total
 
@@ -149,6 +151,8 @@ def _extent(data: NDArray[np.floating], first: int, last: int) -> tuple[float, f
 
 def extent(data: NDArray[np.floating]) -> tuple[float, float]:
     """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
+    if len(data) and (least := float(data.min())) > 0.0:  # counts and tf-idf: both in no time
+        return float(data.max()), least
     ends = np.linspace(0, len(data), _STRANDS + 1).astype(int).tolist()
     found = run_strands(lambda strand: _extent(data, *strand), list(pairwise(ends)))
     return max(size for size, _ in found), min(size for _, size in found)
@@ -161,7 +165,7 @@ def threaded_product(
     x = np.ascontiguousarray(x, dtype=np.float64)
     if is_transposed == (X.format == "csc"):
         return _gathered(X, x)
-    return _scattered(X, x)
+    return scattered(X, x)
 
 
 def _gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
@@ -175,8 +179,8 @@ def _gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
     return out
 
 
-def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
-    """The sum of the compressed lines of X, each r_i times."""
+def scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
+    """The sum of the compressed lines of X, each r_i times; those of zero are not read."""
     size = X.shape[1 if X.format == "csr" else 0]
 
     def work(strand: tuple[int, int]) -> Array:
@@ -184,13 +188,16 @@ def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
         scatter(X.data, X.indices, X.indptr, r, out, *strand)
         return out
 
-    return reduce(iadd, run_strands(work, _scattering(X, size)))
+    return reduce(iadd, run_strands(work, _scattering(X, size, _ONE_STRAND)))
 
 
-def _scattering(X: sp.csr_array | sp.csc_array, size: int) -> list[tuple[int, int]]:
-    """Strands of compressed lines that each add to sums of their own, of so many columns."""
+def _scattering(X: sp.csr_array | sp.csc_array, size: int, small: int) -> list[tuple[int, int]]:
+    """Strands of compressed lines that each add to sums of their own, of so many columns.
+
+    Fewer entries than ``small`` are not cut.
+    """
     each = int(X.indptr[-1]) // (_SCATTERED * max(1, size))
-    return cuts(X.indptr, max(2, min(_STRANDS, each)))
+    return cuts(X.indptr, max(2, min(_STRANDS, each)), small)
 
 
 class Stretches:
@@ -215,7 +222,7 @@ class Stretches:
 
     @cached_property
     def _scattered(self) -> list[tuple[slice, sp.csc_array]]:
-        strands = _scattering(self._X, self._size)
+        strands = _scattering(self._X, self._size, _SMALL_WORK)
         return [(slice(*strand), self._lines(*strand).T) for strand in strands]
 
     def _lines(self, first: int, last: int) -> sp.csr_array:
@@ -232,7 +239,7 @@ def squares_along(X: sp.csr_array | sp.csc_array) -> Array:
     def work(strand: tuple[int, int]) -> None:
         sum_squares(X.data, X.indptr, out, *strand)
 
-    run_strands(work, cuts(X.indptr, _STRANDS))
+    run_strands(work, cuts(X.indptr, _STRANDS, _ONE_STRAND))
     return out
 
 
@@ -245,7 +252,7 @@ def squares_across(X: sp.csr_array | sp.csc_array, r: Array) -> tuple[Array, Arr
         add_squares(X.data, X.indices, X.indptr, r, out, *strand)
         return out
 
-    sums = reduce(iadd, run_strands(work, _scattering(X, size)))
+    sums = reduce(iadd, run_strands(work, _scattering(X, size, _ONE_STRAND)))
     return sums[:, 0], sums[:, 1]
 
 

@@ -96,8 +96,8 @@ def adaptive_pass(
     constant = setting[INTERCEPT_STEP] != 0.0
     moves = np.empty(256)
     for t in range(order.shape[0]):
-        if t + AHEAD < order.shape[0]:
-            prefetch_row(data, indices, indptr, order, t, w)
+        if data.ndim == 2 and t + AHEAD < order.shape[0]:
+            prefetch_row(data, order[t + AHEAD])
         i = order[t]
         total, spread = _rescaled_score(data, indices, indptr, i, memory, w)
         p = total + b[0]

@@ -93,9 +93,9 @@ def online_pass(
     visits, total, updates, mistakes = tally[0], 0.0, 0, 0
     intercept, n = b[0], order.shape[0]
     for t in range(n):
-        if t + AHEAD < n:
+        if data.ndim == 2 and t + AHEAD < n:
             prefetch(codes, order[t + AHEAD])
-            prefetch_row(data, indices, indptr, order, t, w)
+            prefetch_row(data, order[t + AHEAD])
         i = order[t]
         p = dot(data, indices, indptr, i, w) + intercept
         if not math.isfinite(p):

@@ -141,12 +141,14 @@ class BoxIteration(DualIteration):
             return 0  # calls cost nothing beside such sweeps, of which the loop takes fewer
         if max_iter <= _ALONE:
             return 0  # the limit may end the sweeps: their mean is kept for that
+        scores = np.empty(problem.n_samples)
         self.sweeps, gap, target = descend(
             self.rows.compressed,
             self.rows.constant,
             self.terms,
             self.beta,
             self.w,
+            scores,
             self.state,
             self.tol,
             self.max_target / self.strength,
@@ -154,9 +156,12 @@ class BoxIteration(DualIteration):
             _ALONE,
         )
         self.gap, self.target = self.strength * gap, self.strength * target
-        self.is_settled, self.scores = bool(gap <= target), None
+        self.is_settled = bool(gap <= target)
+        self.scores = scores if self.is_settled else None
         if not self.is_settled:  # what is left is for conjugate gradients
             self.is_slow, self.row_status = True, status_of(self.beta, self.terms)
+            if np.isfinite(self.sweeps_left) and problem.n_features <= problem.n_samples:
+                self.sweeps_left = 0.0  # those of Newton's method have fewer unknowns
         self.last_full_sweep = self.evaluated = self.sweeps
         return self.sweeps
 
@@ -230,7 +235,7 @@ class BoxIteration(DualIteration):
 
     def _activate_all(self) -> None:
         """No row is left out of the next sweep."""
-        self.order, self.active = np.arange(len(self.beta)), len(self.beta)
+        self.active = len(self.beta)
 
     def _forecast(self, seen: float) -> None:
         """The rate at which the gap falls, from two full sweeps, and what follows from it."""

@@ -23,8 +23,9 @@ Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
 # Rows are left out of sweeps (shrinking) if their gradient holds them at a bound or at the kink by
-# more than this share of the worst violation; all are visited every so many sweeps.
-SHRINKING, _FULL_EVERY = 0.1, 16
+# more than this share of the worst violation. All are visited once the gap of those left is such a
+# share of that of all, as more digits would be of the wrong rows, and every so many sweeps.
+SHRINKING, _OF_ALL, _FULL_EVERY = 0.1, 0.03, 16
 # The first forecast, and then whenever the sweeps have doubled.
 _FIRST_FORECAST = 16
 # The tolerance is relative to the objective, but to no less than this share of a constant model's.
@@ -38,6 +39,7 @@ def descend(
     terms: Array,
     beta: Array,
     w: Array,
+    scores: Array,
     state: NDArray[np.uint64],
     tol: float,
     ceiling: float,
@@ -47,12 +49,13 @@ def descend(
     """Sweeps, at most so many; how many there were, the gap, and what it was to be.
 
     They end early where the forecast asks for more than ``patience`` in all. An unknown gap is
-    infinite; it is to be at most ``tol`` of the minimum, and no more than ``ceiling``.
+    infinite; it is to be at most ``tol`` of the minimum, and no more than ``ceiling``. Where it is,
+    ``scores`` are x_i.w.
     """
     data, indices, indptr = rows
-    every, order, scores = np.arange(len(beta)), np.arange(len(beta)), np.empty(len(beta))
-    active, threshold, last_full, next_forecast = len(beta), np.inf, 0, _FIRST_FORECAST
-    gap, target, seen_before = np.inf, ceiling, np.inf
+    every, order, active = np.arange(len(beta)), np.arange(len(beta)), len(beta)
+    threshold, last_full, next_forecast = np.inf, 0, _FIRST_FORECAST
+    gap, target, seen_of_all, seen_before = np.inf, ceiling, np.inf, np.inf
     for sweep in range(1, most + 1):
         is_full = active == len(beta)
         active, worst, seen = sweep_sparse(
@@ -61,8 +64,8 @@ def descend(
         threshold = SHRINKING * worst if worst > 0.0 else np.inf
         is_near = seen <= target
         if is_full:
-            last_full = sweep
-        if is_near and is_full:
+            last_full, seen_of_all = sweep, seen
+        if is_near:
             score_sparse(data, indices, indptr, every, w, constant, scores)
             losses, own = both_values(scores, beta, terms, 0.0)
             square = (w * w).sum()
@@ -71,14 +74,15 @@ def descend(
             target = min(ceiling, max(tol * least, LEAST_SHARE * ceiling))
             if gap <= target:
                 return sweep, gap, target
-        if is_near or sweep - last_full >= _FULL_EVERY:
-            for i in range(len(beta)):
-                order[i] = i
-            active, threshold = len(beta), np.inf
+        if is_near or seen <= _OF_ALL * seen_of_all or sweep - last_full >= _FULL_EVERY:
+            active = len(beta)
         if 2 * sweep == next_forecast:
             seen_before = seen
         elif sweep == next_forecast:
-            if not is_near and sweeps_left(seen, seen_before, target, sweep) > patience - sweep:
+            left = sweeps_left(seen, seen_before, target, sweep)
+            # Rows that came back since have raised what is seen.
+            is_known = seen < seen_before or 2 * last_full <= sweep
+            if is_known and left > patience - sweep:
                 return sweep, np.inf, target
             seen_before, next_forecast = seen, 2 * sweep
     return most, np.inf, target

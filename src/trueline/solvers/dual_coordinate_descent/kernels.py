@@ -41,6 +41,8 @@ multi-class linear SVMs", KDD 2008).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,7 @@ from trueline.numerics.jit import kernel
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]
+Place = int | np.uint64
 
 # Neighbouring rows in a stretch, and stretches that take turns where rows share a constant; two of
 # many, which are not all close at hand, and read the faster the fewer places are read at a time.
@@ -70,32 +73,31 @@ def random_below(state: NDArray[np.uint64], bound: int) -> int:
 
 
 @kernel
-def violation(slope: float, at: float, e: float, low: float, high: float) -> float:
-    """How far the slope is from being optimal; negative by how far it rests safely."""
-    if at >= high:
-        return slope + e if high > 0.0 else slope - e
-    if at <= low:
-        return -(slope - e) if low < 0.0 else -(slope + e)
-    if at == 0.0:
-        return abs(slope) - e
-    return abs(slope + e) if at > 0.0 else abs(slope - e)
+def minimiser(product: float, at: float, terms: Array, i: Place) -> float:
+    """The best place of one variable, given x_i.w.
+
+    No branch depends on a sign: that of a free variable is the class of its row, and guessing it
+    wrong takes the processor as long as several entries.
+    """
+    e, low, high, curvature = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
+    correlation = terms[i, 0] - product - terms[i, 2] * at
+    if curvature <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
+        return high if correlation > e else (low if correlation < -e else 0.0)
+    correlation += curvature * at
+    best = math.copysign(max(abs(correlation) - e, 0.0) / curvature, correlation)
+    return min(max(best, low), high)
 
 
 @kernel
-def minimiser(
-    slope: float, at: float, curvature: float, e: float, low: float, high: float
-) -> float:
-    """The best place of one variable."""
-    if curvature <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
-        return high if slope + e < 0.0 else (low if slope - e > 0.0 else 0.0)
-    correlation = curvature * at - slope
-    if correlation > e:
-        best = (correlation - e) / curvature
-    elif correlation < -e:
-        best = (correlation + e) / curvature
-    else:
-        best = 0.0
-    return min(max(best, low), high)
+def rest(product: float, at: float, terms: Array, i: Place) -> float:
+    """By how much the slopes to both sides hold a variable where it is best."""
+    slope = product + terms[i, 2] * at - terms[i, 0]
+    e, margin = terms[i, 1], np.inf
+    if at < terms[i, 4]:
+        margin = slope + (e if at >= 0.0 else -e)
+    if at > terms[i, 3]:
+        margin = min(margin, (e if at <= 0.0 else -e) - slope)
+    return margin
 
 
 @kernel
@@ -127,14 +129,28 @@ def visiting_order(
 
 
 @kernel
-def keep_active(order: Integers, active: int) -> int:
-    """Close the gaps that rows left out have made; how many are left."""
-    kept = 0
+def arrange(
+    order: Integers, active: int, entries: int, constant: float, state: NDArray[np.uint64]
+) -> None:
+    """Bring the active rows, those before place ``active``, into the order of the next sweep."""
+    if entries <= CLOSE_AT_HAND:
+        for k in range(active):
+            draw(order, k, active, state)
+        return
+    is_active = np.zeros(len(order), np.bool_)
     for k in range(active):
-        if order[k] >= 0:
-            order[kept] = order[k]
-            kept += 1
-    return kept
+        is_active[order[k]] = True
+    ascending = np.flatnonzero(is_active)
+    places = visiting_order(active, entries, constant, state)
+    for k in range(active):
+        order[k] = ascending[places[k]]
+
+
+@kernel
+def leave_out(order: Integers, k: int, active: int) -> int:
+    """Let the row at place k change places with the last active one; how many are left."""
+    order[k], order[active - 1] = order[active - 1], order[k]
+    return active - 1
 
 
 @kernel
@@ -145,26 +161,13 @@ def add_row(data: Array, indices: Indices, start: int, stop: int, change: float,
 
 
 @kernel
-def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, float]:
-    """The violation of one row, given x_i.w, and where its variable should be."""
-    slope = product + terms[i, 2] * at - terms[i, 0]
-    e, low, high, curvature = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
-    off = violation(slope, at, e, low, high)
-    if off <= 0.0:
-        return off, at
-    return off, minimiser(slope, at, curvature, e, low, high)
-
-
-@kernel
-def own_gap(product: float, at: float, terms: Array, i: int) -> float:
+def own_gap(product: float, at: float, terms: Array, i: Place) -> float:
     """What one row adds to the gap, given x_i.w."""
     correlation, e, h = terms[i, 0] - product, terms[i, 1], terms[i, 2]
     here = correlation * at - e * abs(at) - 0.5 * h * at * at
-    beyond = abs(correlation) - e
-    if beyond <= 0.0:
-        return -here
+    beyond = max(abs(correlation) - e, 0.0)
     bound = terms[i, 4] if correlation > 0.0 else -terms[i, 3]
-    best = bound if bound * h <= beyond else beyond / h
+    best = min(bound, beyond / h) if h > 0.0 else bound
     return best * (beyond - 0.5 * h * best) - here
 
 
@@ -197,31 +200,36 @@ def sweep_dense(
     threshold: float,
     state: NDArray[np.uint64],
 ) -> tuple[int, float, float]:
-    """One sweep; how many variables are still active, the worst violation, the gap as it was seen.
+    """One sweep; how many variables are still active, the longest step, the gap as it was seen.
 
-    ``order`` begins with the active rows, ascending; ``terms`` has the columns y, e, h, low, high
-    and x_i.x_i + h, and ``centre`` is added to all scores.
+    ``order`` begins with the active rows; ``terms`` has the columns y, e, h, low, high and
+    x_i.x_i + h, and ``centre`` is added to all scores.
     """
     d = X.shape[1]
     worst = seen = 0.0
-    for k in visiting_order(active, X.size, constant, state):
+    arrange(order, active, X.size, constant, state)
+    k, last = 0, float(w[d])
+    while k < active:
         i = order[k]
-        product = float(constant * w[d] + centre)
+        product = constant * last + centre
         for j in range(d):
             product += X[i, j] * w[j]
-        seen += own_gap(product, beta[i], terms, i)
-        off, best = decide(product, beta[i], terms, i)
-        if off < -threshold:
-            order[k] = -1
+        at = beta[i]
+        seen += own_gap(product, at, terms, i)
+        best = minimiser(product, at, terms, i)
+        change = best - at
+        if change == 0.0 and rest(product, at, terms, i) > threshold:
+            active = leave_out(order, k, active)
             continue
-        worst = max(worst, off)
-        change = best - beta[i]
+        k += 1
         if change != 0.0:
+            worst = max(worst, abs(change) * terms[i, 5])
             beta[i] = best
             for j in range(d):
                 w[j] += change * X[i, j]
-            w[d] += change * constant
-    return keep_active(order, active), worst, seen
+            last += change * constant
+    w[d] = last
+    return active, worst, seen
 
 
 @kernel
@@ -239,25 +247,38 @@ def sweep_sparse(
     threshold: float,
     state: NDArray[np.uint64],
 ) -> tuple[int, float, float]:
-    """The same over compressed rows."""
+    """The same over compressed rows.
+
+    Both loops over a row stand here: calls of them would take a fifth of the time of short rows, as
+    tests of places for negative ones would.
+    """
     d = len(w) - 1
     worst = seen = 0.0
-    for k in visiting_order(active, len(data), constant, state):
-        i = order[k]
-        product = column_dot(data, indices, indptr[i], indptr[i + 1], w)
-        product += constant * w[d] + centre
-        seen += own_gap(product, beta[i], terms, i)
-        off, best = decide(product, beta[i], terms, i)
-        if off < -threshold:
-            order[k] = -1
-            continue
-        worst = max(worst, off)
-        change = best - beta[i]
+    arrange(order, active, len(data), constant, state)
+    k, last, one = 0, float(w[d]), np.uint64(1)
+    while k < active:
+        i = np.uint64(order[k])
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + one])
+        p = q = r = s = 0.0
+        for place in range(start, stop):
+            p, q, r, s = q, r, s, p + data[place] * w[np.uint64(indices[place])]
+        product = (p + q) + (r + s) + (constant * last + centre)
+        at = beta[i]
+        seen += own_gap(product, at, terms, i)
+        best = minimiser(product, at, terms, i)
+        change = best - at
         if change != 0.0:
+            worst = max(worst, abs(change) * terms[i, 5])
             beta[i] = best
-            add_row(data, indices, indptr[i], indptr[i + 1], change, w)
-            w[d] += change * constant
-    return keep_active(order, active), worst, seen
+            for place in range(start, stop):
+                w[np.uint64(indices[place])] += change * data[place]
+            last += change * constant
+        elif rest(product, at, terms, i) > threshold:
+            active = leave_out(order, k, active)
+            continue
+        k += 1
+    w[d] = last
+    return active, worst, seen
 
 
 @kernel(reassociate=True)

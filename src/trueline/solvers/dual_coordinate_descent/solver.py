@@ -132,14 +132,17 @@ class DualCoordinateDescent(Solver):
         found = list(strand(solve_for, range(problem.n_targets)))
         iterations = [iteration for iteration, _, _ in found]
         statuses = [status for _, status, _ in found]
+        columns = [iteration.known_scores() for iteration in iterations]
+        known = [column for column in columns if column is not None]
+        scores = np.hstack(known) if len(known) == len(columns) else None
         if len(found) == 1:
-            certificate, scores = iterations[0].certify(), iterations[0].known_scores()
+            certificate = iterations[0].certify()
         else:
             W = np.hstack([iteration.coef for iteration in iterations])
             b = np.concatenate([iteration.intercept for iteration in iterations])
             u = np.hstack([iteration.dual() for iteration in iterations])
             target = sum(iteration.target for iteration in iterations)
-            certificate, scores = certify_duality(problem, W, b, u, target), None
+            certificate = certify_duality(problem, W, b, u, target, scores)
         status = next((status for status in statuses if not status.is_final), statuses[0])
         if certificate.gap <= sum(iteration.target for iteration in iterations):
             status = Status.CONVERGED
