@@ -14,18 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.regression.ridge_cv import RidgeCV
 from trueline.estimators.sparse.paths import RegularizationPath, regularization_path
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    PALE,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    fitted,
-    legend,
-    names_of,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, PALE, Array, Display
 
 _DASHES = ("-", "--", ":", "-.")
 _LINE = 0.17  # inches between two names
@@ -100,7 +90,7 @@ class PathDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, own, transform = fitted(estimator)
+        model, own, transform = shared.fitted(estimator)
         path = path_of(model, transform(X), y, sample_weight)
         # The strength of a ridge regression is that of a sum.
         alphas = path.alphas * (path.total_weight if path.l1_ratio == 0 else 1.0)
@@ -124,12 +114,12 @@ class PathDisplay(Display):
         -------
         self : PathDisplay
         """
-        check_choice("against", against, ("alpha", "norm"))
+        shared.check_choice("against", against, ("alpha", "norm"))
         alphas, coefs, order = self._sorted()
-        names = names_of(self.names, len(coefs))
+        names = shared.names_of(self.names, len(coefs))
         norms = np.abs(coefs).sum(axis=0)
         x = alphas if against == "alpha" else norms
-        ax = axes(ax, (8.0, 4.8))
+        ax = shared.axes(ax, (8.0, 4.8))
         ax.axhline(0.0, color="black", linewidth=0.8)
         if against == "alpha":
             draw_strengths(ax, alphas)
@@ -144,7 +134,7 @@ class PathDisplay(Display):
             }
         self._draw_lines(ax, x, coefs, names, top)
         if mark_strengths(ax, places):
-            legend(ax, _empty_corner(ax, x, coefs))
+            shared.legend(ax, _empty_corner(ax, x, coefs))
         if self.freedom is None:
             self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
         else:
@@ -476,7 +466,7 @@ class CVCurveDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, _, transform = fitted(estimator)
+        model, _, transform = shared.fitted(estimator)
         if not hasattr(model, "mse_path_"):
             raise ValueError(
                 f"{type(model).__name__} has no errors of folds: fit LassoCV or ElasticNetCV."
@@ -509,7 +499,7 @@ class CVCurveDisplay(Display):
         self.alpha_1se_ = float(alphas[np.argmax(mean <= limit)])
         shown = positive_strengths(alphas)  # the choice is among all
         alphas, mean, spread = alphas[shown], mean[shown], spread[shown]
-        ax = axes(ax, (8.0, 4.8))
+        ax = shared.axes(ax, (8.0, 4.8))
         self.errorbar_ = ax.errorbar(
             alphas,
             mean,
@@ -527,7 +517,7 @@ class CVCurveDisplay(Display):
             places["one standard error"] = self.alpha_1se_
             ax.axhline(limit, color=GREY, linewidth=0.6)
         if mark_strengths(ax, {name: alpha for name, alpha in places.items() if alpha > 0}):
-            legend(ax, "best")
+            shared.legend(ax, "best")
         ax.set_ylabel(f"mean squared error on held-out rows\n(mean of {folds} folds, ± 1 se)")
         if folds == 1:
             ax.set_ylabel("mean squared error on held-out rows")
