@@ -28,6 +28,7 @@ from trueline.design import Design, as_design
 from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
     LinearEstimator,
+    Stated,
     build_problem,
     fit_with_callbacks,
     watch,
@@ -124,9 +125,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         penalty = L2(float(self.l2)) if self.l2 else NoPenalty()
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         with numeric_target(self, y):
             X, y = checked_rows(self, X, y, reset, y_numeric=True, ensure_all_finite=True)
         X = X.tocsr() if sp.issparse(X) else X

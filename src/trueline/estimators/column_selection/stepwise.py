@@ -20,7 +20,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from trueline.design import Design, as_design
-from trueline.estimators.shared.base import LinearEstimator, Seen, fit_with_callbacks, watch
+from trueline.estimators.shared.base import (
+    Attributes,
+    LinearEstimator,
+    Seen,
+    Stated,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.estimators.shared.validation import (
@@ -407,9 +414,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         if reset:
             self._learn_categories(X)
         validated = super()._validated_problem(self._as_numbers(X), y, sample_weight, reset)
@@ -492,9 +497,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
     def _options(self) -> Options:
         return Options(tol=1e-12)
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         """Zeros for the columns that were not chosen."""
         coef = np.zeros(len(self.support_), dtype=W.dtype)
         coef[self.support_] = W[: self.n_features_, 0]

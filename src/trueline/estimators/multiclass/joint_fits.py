@@ -47,7 +47,7 @@ from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans, shares_work
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
-from trueline.solution import PendingCertificate, Solution
+from trueline.solution import Proof, Solution
 from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
 from trueline.solvers.base import Monitor
 
@@ -211,7 +211,7 @@ def _in_range(X: Any, classes: Sequence[Moments]) -> bool:
     return bool((size < 1e200).all() and (size[~empty] > 1e-200).all())
 
 
-def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
+def _is_accurate(proof: Proof | None) -> bool:
     """Whether the moments alone have the digits that a fit on the rows would have."""
     if not isinstance(proof, PendingProof) or not proof.factor.condition <= _GOOD_CONDITION:
         return False
@@ -219,7 +219,7 @@ def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
     return proof.factor.coercivity > 0.5 and bool((rounding <= 1e-7 * square).all())
 
 
-def _is_rescaled(proof: Certificate | PendingCertificate | None) -> bool:
+def _is_rescaled(proof: Proof | None) -> bool:
     return isinstance(proof, Certificate) and "column_exponent" in proof.witness
 
 

@@ -19,12 +19,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
 from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    Stated,
+    Task,
+    build_problem,
+    fit_with_callbacks,
+)
 from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.likelihood import Likelihood, of_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
@@ -46,7 +51,7 @@ from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem
-from trueline.solution import PendingCertificate, Solution
+from trueline.solution import Proof, Solution
 from trueline.solvers import solve_locally
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.registry import SOLVERS
@@ -256,7 +261,7 @@ class GeneralizedLinearRegressor(
         reset: bool,
         offset: Any = None,
         exposure: Any = None,
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    ) -> Stated:
         if not (is_plain(X, y) and y.ndim == 1):
             with numeric_target(self, y):
                 X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
@@ -323,9 +328,7 @@ class GeneralizedLinearRegressor(
         solution.seconds = time.perf_counter() - begin
         return solution
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         before = solution.certificate
         if before is None or before.kind != "local" or np.isinf(before.gap):
             return super()._certify_rounded(problem, solution, W, b)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from trueline.cluster import blockwise
-from trueline.estimators.shared.base import Host, build_problem
+from trueline.estimators.shared.base import Attributes, Host, Stated, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import (
     are_labels,
@@ -319,9 +319,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- the problem ----------------------------------------------------------------------------
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         if not is_plain(X, y, of_labels=True):
             X, y = checked_rows(self, X, y, reset)
         elif reset:
@@ -416,9 +414,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- what was found -------------------------------------------------------------------------
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         level = b if fit_intercept else np.zeros_like(b)
         coef, count = np.ascontiguousarray(W.T), len(self.classes_)
         if len(self._present) < count:
