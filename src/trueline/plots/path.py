@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.ridge import Ridge
@@ -213,8 +214,7 @@ def _name_lines(ax: Any, x: float, ends: Array, lines: list[tuple[str, Any]]) ->
 def spread(places: Array, gap: float, low: float, high: float) -> Array:
     """The nearest places (in squares) that are at least ``gap`` apart and within the limits.
 
-    With the i-th place in order lowered by i gaps this is isotonic regression, whose solution
-    within limits is the one without, clipped.
+    With the i-th place in order lowered by i gaps this is isotonic regression.
 
     Examples
     --------
@@ -225,16 +225,9 @@ def spread(places: Array, gap: float, low: float, high: float) -> Array:
     """
     order = np.argsort(places, kind="stable")
     steps = gap * np.arange(len(places))
-    blocks: list[tuple[float, int]] = []  # mean and size
-    for value in places[order] - steps:
-        mean, size = float(value), 1
-        while blocks and blocks[-1][0] > mean:
-            before, count = blocks.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
-        blocks.append((mean, size))
-    level = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+    top = max(low, high - steps[-1])
     spaced = np.empty(len(places))
-    spaced[order] = np.clip(level, low, max(low, high - steps[-1])) + steps
+    spaced[order] = isotonic_regression(places[order] - steps, y_min=low, y_max=top) + steps
     return spaced
 
 
