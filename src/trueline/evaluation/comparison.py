@@ -14,7 +14,6 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
@@ -93,7 +92,6 @@ class Progress:
         self._length = len(line)
 
 
-Array = NDArray[np.float64]
 RULES = ("min", "1se")
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
@@ -20,11 +19,10 @@ from trueline.evaluation.grid_search import evaluate_grid, search_grid, standard
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.leave_one_out import leave_one_out_route
 from trueline.evaluation.report import setting_text
-from trueline.evaluation.task import as_scorers, is_leave_one_out, make_task, scorer_name
+from trueline.evaluation.task import Array, as_scorers, is_leave_one_out, make_task, scorer_name
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 
-Array = NDArray[np.float64]
 SHORTCUTS = ("auto", "exact", "none")
 
 

@@ -51,7 +51,7 @@ from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import PendingCertificate, Solution, Status
 from trueline.solvers import (
     PendingProof,
@@ -62,8 +62,6 @@ from trueline.solvers import (
 from trueline.solvers.base import Facts
 from trueline.trace import Trace
 from trueline.wording import counted
-
-Array = NDArray[np.float64]
 
 _SMALL = 150
 

@@ -40,11 +40,9 @@ from trueline.estimators.shared.parameters import (
     parameters,
     tied,
 )
-from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
+from trueline.estimators.shared.validation import Array, new_rows, row_weights, validate_data
 from trueline.estimators.svm.classifier import best_slopes
 from trueline.estimators.svm.linear import LinearSVC
-
-Array = NDArray[np.float64]
 
 
 @parameters()

@@ -36,11 +36,9 @@ from trueline.estimators.shared.regressor import real_problem
 from trueline.estimators.shared.validation import row_weights, takes_batches
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 
 class SignRegressionClassifier(TieRule, ClassifierMixin, Host):

@@ -48,13 +48,11 @@ from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.criteria import CRITERIA, Criterion
 from trueline.solvers.base import Cost, Facts, Monitor, Options
 from trueline.trace import Trace
 from trueline.wording import counted, relative
-
-Array = NDArray[np.float64]
 
 # The gap, relative to the square of the target, up to which a support counts as the best.
 _CLOSE = 1e-6

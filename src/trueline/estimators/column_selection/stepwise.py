@@ -39,7 +39,7 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.criteria import CRITERIA
 from trueline.selection.stepwise.pricing import Pricing
 from trueline.selection.stepwise.report import StepwiseExplanation, Watcher, purpose
@@ -55,8 +55,6 @@ from trueline.solvers.base import Monitor, Options
 from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 from trueline.trace import Trace
-
-Array = NDArray[np.float64]
 
 
 class ChosenColumns(TransformerMixin):

@@ -46,10 +46,8 @@ from trueline.estimators.shared.parameters import (
     parameters,
     tied,
 )
-from trueline.estimators.shared.validation import new_rows, validate_data
+from trueline.estimators.shared.validation import Array, new_rows, validate_data
 from trueline.wording import Readable, counted, relative
-
-Array = NDArray[np.float64]
 
 
 def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:

@@ -45,13 +45,12 @@ from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
 from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans, shares_work
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Array, MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Proof, Solution
 from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
 from trueline.solvers.base import Monitor
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 # Targets side by side take rows x targets numbers.

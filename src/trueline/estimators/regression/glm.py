@@ -50,13 +50,11 @@ from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedi
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Proof, Solution
 from trueline.solvers import solve_locally
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.registry import SOLVERS
-
-Array = NDArray[np.float64]
 
 # Logarithms of exposures whose products with counts and weights stay far from the range's ends.
 _FARTHEST = 80.0

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
-from trueline.estimators.shared.base import Host
+from trueline.estimators.shared.base import Array, Host
 from trueline.estimators.shared.validation import validate_data, with_weight
 from trueline.inference import CoefficientTable, fisher_covariance, quantile_covariance
-
-Array = NDArray[np.float64]
 
 
 class QuantileInference(Host):

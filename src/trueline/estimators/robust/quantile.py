@@ -16,11 +16,9 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Proof, Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours.
 _SOLVERS = {

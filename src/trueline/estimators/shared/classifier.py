@@ -30,10 +30,9 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.losses import Loss
 from trueline.penalties import Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.wording import counted
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

@@ -13,11 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.design import AugmentedDesign, Design, as_suitable_design
 from trueline.estimators.shared.base import Attributes, Host, fit_with_callbacks
 from trueline.estimators.shared.validation import takes_batches
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers import orthogonal_complement
-
-Array = NDArray[np.float64]
 
 
 class ColumnRank(Host):

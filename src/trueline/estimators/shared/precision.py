@@ -28,7 +28,7 @@ from trueline.guard import is_about
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NonNegative, Penalty
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Array, MomentsProblem, Problem
 from trueline.solution import Proof, Solution
 from trueline.solvers import (
     PendingProof,
@@ -40,8 +40,6 @@ from trueline.solvers import (
     row_space,
 )
 from trueline.solvers.base import Monitor, seen_through
-
-Array = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e100, 1e-100
 # Squares of coefficients of columns and targets near one that are below what certificates claim.

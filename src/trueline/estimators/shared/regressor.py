@@ -49,11 +49,9 @@ from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.penalties.group import BlockNorms
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):

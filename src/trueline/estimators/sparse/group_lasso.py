@@ -22,11 +22,9 @@ from trueline.estimators.sparse.elastic_net_cv import CHOSEN, ChosenByFolds
 from trueline.estimators.sparse.paths import lasso_path
 from trueline.losses import Squared
 from trueline.penalties import Group, MultiTask, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 
 def group_labels(groups: Any, n_features: int) -> tuple[NDArray[np.intp], list[Any]]:

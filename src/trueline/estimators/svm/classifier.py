@@ -44,11 +44,10 @@ from trueline.estimators.shared.coupling import couple_least_squares
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.validation import wrappers
 from trueline.estimators.svm.base import Host
-from trueline.kernels import KernelSource, MatrixSource, kernel_scores
+from trueline.kernels import Array, KernelSource, MatrixSource, kernel_scores
 from trueline.numerics.blas import run_strands
 from trueline.solvers import DualProgram, DualSolution, is_whole, whole_matrix
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
