@@ -48,7 +48,7 @@ class Fits:
         Gives the fitted estimator.
     scored : function of the number of a setting
         The same, which may lack what scorers do not look at.
-    predictions : function of "train" or "test"
+    predictions : function of the rows of the fold, and of "train" or "test"
         Predictions of all settings, of shape (n, settings), if they are cheaper together; positions
         of classes for classifiers.
     """
@@ -56,7 +56,7 @@ class Fits:
     verdicts: Sequence[Verdict]
     estimator: Callable[[int], Any]
     scored: Callable[[int], Any]
-    predictions: Callable[[str], NDArray[Any] | None] = lambda part: None
+    predictions: Callable[[FoldRows, str], NDArray[Any] | None] = lambda fold, part: None
 
 
 class GridFits(ABC):
@@ -195,7 +195,7 @@ class SetFits(GridFits):
             [fit.verdict for fit in fits],
             lambda number: fits[number].estimator(),
             lambda number: fits[number].scored(),
-            lambda part: predicted([fit.scored() for fit in fits], fold.matrix(part)),
+            lambda fold, part: predicted([fit.scored() for fit in fits], fold.matrix(part)),
         )
 
 
@@ -241,7 +241,7 @@ class Pipelines(GridFits):
             fits.verdicts,
             lambda number: behind(fits.estimator(number)),
             lambda number: behind(fits.scored(number)),
-            fits.predictions,
+            lambda _, part: fits.predictions(inner.folds[0], part),
         )
 
     def _transformed(self, fold: FoldRows) -> tuple[Any, Task]:

@@ -116,7 +116,7 @@ def score_fits(
     metrics = {name: fast_metric(scorer, kind) for name, scorer in scorers.items()}
     predicted = None
     if any(metric is not None for metric in metrics.values()):
-        predicted = fits.predictions(part)
+        predicted = fits.predictions(fold, part)
     scores: dict[str, Any] = {}
     rows: tuple[Any, Any] | None = None
     for name, scorer in scorers.items():
