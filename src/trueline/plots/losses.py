@@ -190,11 +190,7 @@ def _broken(
 
 
 def plot_losses(
-    estimator: Any = None,
-    ax: Sequence[Any] | None = None,
-    *,
-    reach: float = 2.5,
-    properties: bool = False,
+    estimator: Any = None, ax: Any = None, *, reach: float = 2.5, properties: bool = False
 ) -> LossDisplay:
     """Draw losses side by side with their derivatives; see :class:`LossDisplay`.
 

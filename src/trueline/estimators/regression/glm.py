@@ -340,9 +340,7 @@ class GeneralizedLinearRegressor(
         self, X: Any, y: Any, sample_weight: Any, offset: Any = None, exposure: Any = None
     ) -> tuple[Any, Any, Any]:
         y = np.asarray(y, dtype=np.float64).ravel()
-        weights = None
-        if sample_weight is not None:
-            weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), y.shape)
+        weights = None if sample_weight is None else weights_of(sample_weight, len(y))
         shift = as_offset(offset, exposure, len(y), self._is_log)
         target, weights = expose(y, weights, shift, self._power, self._is_log)
         return X, target, weights

@@ -26,6 +26,7 @@ from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
     refuse_missing,
+    weights_of,
     with_weight,
 )
 from trueline.losses import Loss
@@ -447,10 +448,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
-        weights = None
-        if sample_weight is not None:
-            given = np.asarray(sample_weight, dtype=np.float64)
-            weights = np.broadcast_to(given, len(codes))
+        weights = None if sample_weight is None else weights_of(sample_weight, len(codes))
         weights = self._with_class_weights(self.classes_, codes, weights)
         target = self._target(codes, len(self.classes_))
         if self._lacks_classes:

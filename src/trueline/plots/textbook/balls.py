@@ -193,12 +193,7 @@ def touching_point(centre: Array, H: Array, order: float, radius: float) -> Arra
 
 
 def plot_balls(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike,
-    ax: Sequence[Any] | None = None,
-    *,
-    share: float = 0.5,
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, share: float = 0.5
 ) -> BallDisplay:
     """Draw the balls of three norms and the contours they touch; see :class:`BallDisplay`.
 

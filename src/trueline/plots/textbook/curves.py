@@ -235,12 +235,7 @@ def plot_bumps(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> BumpDisp
 
 
 def plot_degrees(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike,
-    ax: Sequence[Any] | None = None,
-    *,
-    degrees: Sequence[int] = (1, 2, 9, 12),
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, degrees: Sequence[int] = (1, 2, 9, 12)
 ) -> DegreeDisplay:
     """Draw polynomials of several degrees side by side; see :class:`DegreeDisplay`.
 
