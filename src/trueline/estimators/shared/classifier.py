@@ -57,7 +57,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     # Labels that need no conversion are the rule; asking what else they might be takes longer.
     if not (type(y) is np.ndarray and y.ndim == 1):
         y = column_or_1d(y, warn=True)
-    if (found := _two_numbers(y) or _few_numbers(y) or _few_words(y)) is not None:
+    if (found := _few_numbers(y) or _few_words(y)) is not None:
         return found
     check_labels(y, name)
     classes, codes = np.unique(y, return_inverse=True)
@@ -98,19 +98,6 @@ def check_labels(y: Any, name: str) -> None:
         ) from error
 
 
-def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
-    """The same without sorting, if y holds two whole numbers; None if it does not."""
-    if y.dtype.kind not in "iuf" or len(y) == 0:
-        return None
-    low, high = y.min(), y.max()
-    if not (low < high and float(low).is_integer() and float(high).is_integer()):
-        return None
-    codes = (y == high).astype(np.intp)
-    if np.count_nonzero(y == low) + np.count_nonzero(codes) != len(y):
-        return None
-    return np.array([low, high]), codes
-
-
 def _few_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     """The same by counting, if y holds a few whole numbers near to each other."""
     if y.dtype.kind not in "iuf" or len(y) == 0:
@@ -118,7 +105,9 @@ def _few_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     low, high = y.min(), y.max()
     if not (0 < float(high) - float(low) <= len(y) and float(low).is_integer()):
         return None
-    places = (y - low).astype(np.intp)
+    # Differences of short integers may be no short integers.
+    wide = y.astype(np.int64, copy=False) if y.dtype.kind == "i" else y
+    places = (wide - low).astype(np.intp, copy=False)
     if y.dtype.kind == "f" and (places + low != y).any():
         return None
     is_there = np.bincount(places) > 0
