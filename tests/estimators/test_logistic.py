@@ -478,9 +478,9 @@ def test_words_are_encoded_as_sorting_would(dtype):
 @pytest.mark.parametrize("labels", [[0, 1], [3, 100], [0, 60, 127]])
 def test_numbers_are_encoded_as_sorting_would(labels, dtype):
     y = np.array(labels * 120, dtype=dtype)
-    for given in (y, y - dtype(100)) if dtype != np.uint8 else (y,):
-        classes, codes = encode_labels(given, "model")
-        expected, places = np.unique(given, return_inverse=True)
+    for labelled in (y, y - dtype(100)) if dtype != np.uint8 else (y,):
+        classes, codes = encode_labels(labelled, "model")
+        expected, places = np.unique(labelled, return_inverse=True)
         np.testing.assert_array_equal(classes, expected)
         np.testing.assert_array_equal(codes, places)
         assert classes.dtype == expected.dtype
