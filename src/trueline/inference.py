@@ -46,16 +46,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 from scipy.special import ndtri, stdtr, stdtrit
 
 from trueline.design import Design
-from trueline.moments import Moments
+from trueline.moments import Array, Moments
 from trueline.numerics.gram import weighted_gram
 from trueline.wording import Readable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from trueline.solvers.base import Cost, Facts
 from trueline.solvers.registry import SOLVERS
-from trueline.wording import Readable, counted
+from trueline.wording import Readable, counted, quantity
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Plan(Readable):
         passes = max(1, round(now.passes))
         return [
             f"cost       {counted(passes, 'pass', 'passes')} over the data, "
-            f"{_quantity(now.flops / passes, 'flop')} each; twice the rows take "
+            f"{quantity(now.flops / passes, 'flop')} each; twice the rows take "
             f"{rows.seconds / now.seconds:.2g} times as long, twice the columns "
             f"{columns.seconds / now.seconds:.2g} times"
         ]
@@ -108,8 +108,8 @@ class Plan(Readable):
         """Solvers that could run, the fastest first; every other one, or how many they are."""
         able = [(c.cost.seconds, c, c.cost) for c in self.candidates if c.cost is not None]
         lines = [
-            f"{candidate.solver:<20} {_quantity(cost.seconds, 's'):>9}  "
-            f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
+            f"{candidate.solver:<20} {quantity(cost.seconds, 's'):>9}  "
+            f"{quantity(cost.flops, 'flop'):>10}  {quantity(cost.memory, 'B'):>8}  "
             f"{candidate.verdict}"
             for _, candidate, cost in sorted(able, key=lambda each: each[0])
         ]
@@ -169,16 +169,3 @@ def normal_equations_by_hand(facts: Facts) -> list[str]:
 
 def _whole(value: float) -> str:
     return f"{value:,.0f}" if 10 <= value < 1e7 else f"{value:.3g}"
-
-
-def _quantity(value: float, unit: str) -> str:
-    """A number with an SI prefix, three digits."""
-    if value == 0:
-        return f"0 {unit}"
-    prefixes = {-3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
-    power = 0
-    while value >= 1000 and power < 5:
-        value, power = value / 1000, power + 1
-    while value < 1 and power > -3:
-        value, power = value * 1000, power - 1
-    return f"{value:.3g} {prefixes[power]}{unit}"

@@ -19,13 +19,14 @@ from trueline.errors import PairingError
 from trueline.guard import Verdict, confirm, judge, judge_by_own, tolerance_of, verdict_of
 from trueline.moments import Moments
 from trueline.numerics.blas import run_strands, single_threaded_blas
-from trueline.plan import Candidate, Plan, _quantity
+from trueline.plan import Candidate, Plan
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers import IndependentColumns, ProximalGradient
 from trueline.solvers.base import Cost, Facts, Monitor, Options, Solver, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
+from trueline.wording import quantity
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
 # nor more bytes.
@@ -217,8 +218,8 @@ def _choose(
         return solver.name, f"{solver.title}; the only solver that fits"
     second, other = eligible[1]
     return solver.name, (
-        f"{solver.title}; estimated {_quantity(cost.seconds, 's')}, next best {second.name} "
-        f"{_quantity(other.seconds, 's')}"
+        f"{solver.title}; estimated {quantity(cost.seconds, 's')}, next best {second.name} "
+        f"{quantity(other.seconds, 's')}"
     )
 
 

@@ -96,6 +96,10 @@ class PendingCertificate(Protocol):
         """Work it out."""
 
 
+#: What a solution carries: a proof, or what will give one when it is asked for.
+Proof = Certificate | PendingCertificate
+
+
 @dataclass(frozen=True, repr=False)
 class Stage(Readable):
     """One of the solvers that ran, one after the other, until the answer was proven.
@@ -195,7 +199,7 @@ class Solution(Readable):
     status: Status
     solver: str
     n_iter: int = 1
-    proof: Certificate | PendingCertificate | None = None
+    proof: Proof | None = None
     trace: Trace = field(default_factory=Trace)
     notes: list[str] = field(default_factory=list)
     moments: Moments | None = None

@@ -15,6 +15,7 @@ R = TypeVar("R")
 
 _WIDTH = 88  # of a line of an outline
 _SHORT = 60  # characters of a value that are shown
+_PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
 
 
 def is_watched(stream: TextIO) -> bool:
@@ -36,6 +37,23 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     ('1 step', '0 steps', '1,200 iterations')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with three digits and an SI prefix.
+
+    Examples
+    --------
+    >>> from trueline.wording import quantity
+    >>> quantity(0.0012, "s"), quantity(2.5e9, "flop")
+    ('1.2 ms', '2.5 Gflop')
+    """
+    power = 0
+    while value >= 1000 and power < 5:
+        value, power = value / 1000, power + 1
+    while 0 < value < 1 and power > -4:
+        value, power = value * 1000, power - 1
+    return f"{value:.3g} {_PREFIXES[power]}{unit}"
 
 
 def outline(value: Any) -> str:

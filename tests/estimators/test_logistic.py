@@ -475,6 +475,25 @@ def test_words_are_encoded_as_sorting_would(dtype):
     assert classes.dtype == expected.dtype
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.float32])
+@pytest.mark.parametrize("labels", [[0, 1], [3, 100], [0, 60, 127]])
+def test_numbers_are_encoded_as_sorting_would(labels, dtype):
+    y = np.array(labels * 120, dtype=dtype)
+    for labelled in (y, y - dtype(100)) if dtype != np.uint8 else (y,):
+        classes, codes = encode_labels(labelled, "model")
+        expected, places = np.unique(labelled, return_inverse=True)
+        np.testing.assert_array_equal(classes, expected)
+        np.testing.assert_array_equal(codes, places)
+        assert classes.dtype == expected.dtype
+
+
+def test_labels_farther_apart_than_their_type_reaches():
+    y = np.array([-128, 0, 127] * 100, dtype=np.int8)
+    classes, codes = encode_labels(y, "model")
+    assert classes.tolist() == [-128, 0, 127]
+    assert codes[:3].tolist() == [0, 1, 2]
+
+
 def test_labels_that_are_no_words_are_still_refused():
     X, y = np.arange(12.0).reshape(6, 2), np.array(["spam", "ham"] * 3, dtype=object)
     y[3] = 1.5

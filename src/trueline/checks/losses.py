@@ -13,15 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.checks.book import (
-    EPS,
-    LawBook,
-    assert_at_most,
-    assert_close,
-    assert_is_frozen,
-    assert_survives_pickling,
-    assert_text_rebuilds,
-)
+from trueline.checks import book
+from trueline.checks.book import EPS, LawBook
 from trueline.losses import Loss
 
 Array = NDArray[np.float64]
@@ -124,7 +117,9 @@ def _slope_matches(
     rounding = rounding + (np.abs(y) + np.abs(z)) * (
         np.abs(slope(y, left)) + np.abs(slope(y, right))
     )
-    assert_close(got, difference, 1e-6 * np.abs(got) + 1e-9 + 4 * EPS * rounding / step, y=y, z=z)
+    book.assert_close(
+        got, difference, 1e-6 * np.abs(got) + 1e-9 + 4 * EPS * rounding / step, y=y, z=z
+    )
 
 
 @LOSS_LAWS.law()
@@ -146,13 +141,13 @@ def derivatives_are_gradient_and_curvature(loss: Loss, points: LossPoints) -> No
     for got, alone in zip(
         loss.derivatives(y, z), (loss.gradient(y, z), loss.curvature(y, z)), strict=True
     ):
-        assert_close(got, alone, 4 * EPS * np.abs(alone), y=y, z=z)
+        book.assert_close(got, alone, 4 * EPS * np.abs(alone), y=y, z=z)
 
 
 @LOSS_LAWS.law()
 def value_is_never_negative(loss: Loss, points: LossPoints) -> None:
     """l(z) >= 0: an objective proves that none is lower by more than itself."""
-    assert_at_most(-loss.value(points.y, points.z), 0.0, 0.0, y=points.y, z=points.z)
+    book.assert_at_most(-loss.value(points.y, points.z), 0.0, 0.0, y=points.y, z=points.z)
 
 
 @LOSS_LAWS.law()
@@ -163,7 +158,7 @@ def value_is_convex(loss: Loss, points: LossPoints) -> None:
     reach = (np.abs(a) + np.abs(b) + np.abs(y)) * (
         np.abs(loss.gradient(y, a)) + np.abs(loss.gradient(y, b))
     )
-    assert_at_most(middle, ends, 8 * EPS * (np.abs(ends) + reach), y=y, a=a, b=b)
+    book.assert_at_most(middle, ends, 8 * EPS * (np.abs(ends) + reach), y=y, a=a, b=b)
 
 
 @LOSS_LAWS.law()
@@ -176,7 +171,7 @@ def gradient_is_a_subgradient(loss: Loss, points: LossPoints) -> None:
     size = size + (np.abs(slope) + np.abs(loss.gradient(y, b))) * (
         np.abs(a) + np.abs(b) + np.abs(y)
     )
-    assert_at_most(below, loss.value(y, b), 8 * EPS * size, y=y, a=a, b=b)
+    book.assert_at_most(below, loss.value(y, b), 8 * EPS * size, y=y, a=a, b=b)
 
 
 @LOSS_LAWS.law()
@@ -192,10 +187,10 @@ def kinks_are_continuous(loss: Loss, points: LossPoints) -> None:
                 # A convex function changes by its steeper slope times the step at most.
                 change = np.abs(beside - z) * np.abs(loss.gradient(target, beside))
                 slack = 8 * EPS * size + 2 * change
-                assert_close(loss.value(target, beside), here, slack, y=y, z=z)
+                book.assert_close(loss.value(target, beside), here, slack, y=y, z=z)
             before, slope, after = (loss.gradient(target, z + h) for h in (-1e-7, 0.0, 1e-7))
-            assert_at_most(before, slope, 8 * EPS * np.abs(slope), y=y, z=z)
-            assert_at_most(slope, after, 8 * EPS * np.abs(slope), y=y, z=z)
+            book.assert_at_most(before, slope, 8 * EPS * np.abs(slope), y=y, z=z)
+            book.assert_at_most(slope, after, 8 * EPS * np.abs(slope), y=y, z=z)
 
 
 @LOSS_LAWS.law("smooth")
@@ -206,18 +201,18 @@ def curvature_bound_holds(loss: Loss, points: LossPoints) -> None:
     y, a, b = _pairs(points)
     change = np.abs(loss.gradient(y, a) - loss.gradient(y, b))
     rounding = 8 * EPS * bound * (np.abs(a) + np.abs(b) + np.abs(y))
-    assert_at_most(change, bound * np.abs(a - b), rounding, y=y, a=a, b=b)
+    book.assert_at_most(change, bound * np.abs(a - b), rounding, y=y, a=a, b=b)
     if "curvature" in loss.capabilities:
         curvature = loss.curvature(points.y, points.z)
-        assert_at_most(0.0, curvature, 0.0, y=points.y, z=points.z)
-        assert_at_most(curvature, bound, 4 * EPS * bound, y=points.y, z=points.z)
+        book.assert_at_most(0.0, curvature, 0.0, y=points.y, z=points.z)
+        book.assert_at_most(curvature, bound, 4 * EPS * bound, y=points.y, z=points.z)
 
 
 @LOSS_LAWS.law("quadratic")
 def quadratic_means_half_the_squared_error(loss: Loss, points: LossPoints) -> None:
     """l(z) = 1/2 (z - y)^2."""
     expected = 0.5 * (points.z - points.y) ** 2
-    assert_close(loss.value(points.y, points.z), expected, 4 * EPS * expected)
+    book.assert_close(loss.value(points.y, points.z), expected, 4 * EPS * expected)
 
 
 def _dual_points(points: LossPoints) -> tuple[Array, Array]:
@@ -235,7 +230,7 @@ def conjugate_obeys_fenchel_and_young(loss: Loss, points: LossPoints) -> None:
         target = np.full(z.shape, y)
         value, conjugate = loss.value(target, z), loss.conjugate(target, u)
         size = np.abs(value) + np.abs(conjugate) + np.abs(u) * (np.abs(z) + np.abs(y))
-        assert_at_most(u * z, value + conjugate, 8 * EPS * size, y=target, z=z, u=u)
+        book.assert_at_most(u * z, value + conjugate, 8 * EPS * size, y=target, z=z, u=u)
 
 
 @LOSS_LAWS.law("conjugate")
@@ -245,7 +240,7 @@ def conjugate_is_reached_at_the_gradient(loss: Loss, points: LossPoints) -> None
     u = loss.gradient(y, z)
     value, conjugate = loss.value(y, z), loss.conjugate(y, u)
     size = np.abs(value) + np.abs(u) * (np.abs(z) + np.abs(y)) + u**2
-    assert_close(value + conjugate, u * z, 16 * EPS * size, y=y, z=z, u=u)
+    book.assert_close(value + conjugate, u * z, 16 * EPS * size, y=y, z=z, u=u)
 
 
 @LOSS_LAWS.law("conjugate")
@@ -336,7 +331,7 @@ def single_precision_agrees_with_double(loss: Loss, points: LossPoints) -> None:
         assert np.isfinite(got).all(), f"{name}: " + _first(~np.isfinite(got), y=y, z=z)
         size = np.abs(expected) + (slope + 1.0) * (np.abs(wide_y) + np.abs(wide_z))
         difference = np.abs(got - expected)[where]
-        assert_at_most(difference, 0.0, 8 * unit * size[where], y=y[where], z=z[where])
+        book.assert_at_most(difference, 0.0, 8 * unit * size[where], y=y[where], z=z[where])
 
 
 @LOSS_LAWS.law()
@@ -351,7 +346,7 @@ def shapes_broadcast(loss: Loss, points: LossPoints) -> None:
         whole = method(y, z)
         assert whole.shape == (4, 3), f"{name} of shapes (4, 1) and (4, 3) has shape {whole.shape}"
         single = [[method(y[i], z[i, j : j + 1])[0] for j in range(3)] for i in range(4)]
-        assert_close(whole, single, 2 * EPS * np.abs(np.where(np.isfinite(whole), whole, 0.0)))
+        book.assert_close(whole, single, 2 * EPS * np.abs(np.where(np.isfinite(whole), whole, 0.0)))
         if name != "project_dual":
             flipped = method(np.broadcast_to(y, (4, 3)), z[:, :1])
             assert flipped.shape == (4, 3), f"{name} of (4, 3) and (4, 1) has shape {flipped.shape}"
@@ -373,9 +368,9 @@ def inputs_are_not_modified(loss: Loss, points: LossPoints) -> None:
 @LOSS_LAWS.law()
 def part_is_a_frozen_value(loss: Loss, points: LossPoints) -> None:
     """The loss cannot be changed, survives pickling, and its text rebuilds it."""
-    assert_is_frozen(loss)
-    assert_survives_pickling(loss)
-    assert_text_rebuilds(loss)
+    book.assert_is_frozen(loss)
+    book.assert_survives_pickling(loss)
+    book.assert_text_rebuilds(loss)
     assert isinstance(loss.name, str), "name is a string"
     assert isinstance(loss.formula, str), "formula is a string"
 

@@ -14,15 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.checks.book import (
-    EPS,
-    LawBook,
-    assert_at_most,
-    assert_close,
-    assert_is_frozen,
-    assert_survives_pickling,
-    assert_text_rebuilds,
-)
+from trueline.checks import book
+from trueline.checks.book import EPS, LawBook
 from trueline.penalties import Penalty
 
 Array = NDArray[np.float64]
@@ -156,7 +149,7 @@ def value_is_the_sum_over_targets(penalty: Penalty, points: PenaltyPoints) -> No
         columns = penalty.value_per_target(W)
         assert columns.shape == (W.shape[1],), f"shape {columns.shape} for W of shape {W.shape}"
         assert isinstance(penalty.value(W), float), f"value is a {type(penalty.value(W))}"
-        assert_close(penalty.value(W), columns.sum(), 8 * EPS * np.abs(columns).sum())
+        book.assert_close(penalty.value(W), columns.sum(), 8 * EPS * np.abs(columns).sum())
 
 
 @PENALTY_LAWS.law()
@@ -164,7 +157,7 @@ def value_is_zero_at_zero_and_never_negative(penalty: Penalty, points: PenaltyPo
     """p(0) = 0 and p(W) >= 0."""
     assert penalty.value(np.zeros(points.inside[0].shape)) == 0
     for W in points.anywhere:
-        assert_at_most(0.0, penalty.value_per_target(W), 0.0)
+        book.assert_at_most(0.0, penalty.value_per_target(W), 0.0)
 
 
 @PENALTY_LAWS.law()
@@ -214,7 +207,7 @@ def curvature_is_not_overstated(penalty: Penalty, points: PenaltyPoints) -> None
             ends = 0.5 * (_value(penalty, a) + _value(penalty, b))
             curvature = _sum(penalty, mu / 8 * (a - b) ** 2 + np.zeros(a.shape))
             size = _magnitude(penalty, a) + _magnitude(penalty, b) + curvature
-            assert_at_most(_value(penalty, (a + b) / 2) + curvature, ends, 16 * EPS * size)
+            book.assert_at_most(_value(penalty, (a + b) / 2) + curvature, ends, 16 * EPS * size)
 
 
 @PENALTY_LAWS.law("quadratic")
@@ -224,7 +217,7 @@ def quadratic_means_half_the_curvature_times_the_square(
     """p(W) = sum_j mu_j / 2 w_j^2."""
     for W in points.inside:
         expected = np.sum(0.5 * penalty.curvature * W**2, axis=0)
-        assert_close(penalty.value_per_target(W), expected, 16 * EPS * expected)
+        book.assert_close(penalty.value_per_target(W), expected, 16 * EPS * expected)
 
 
 @PENALTY_LAWS.law()
@@ -247,7 +240,7 @@ def gradient_is_the_slope_of_the_value(penalty: Penalty, points: PenaltyPoints) 
             smooth = (W[at] != 0) | ("smooth" in penalty.capabilities)
             slack = np.where(smooth, 1e-6 * np.abs(gradient[at]) + rounding + 1e-12, np.inf)
             off = np.abs(gradient[at] - slope)
-            assert_at_most(off[smooth], 0.0, slack[smooth], w=W[at][smooth])
+            book.assert_at_most(off[smooth], 0.0, slack[smooth], w=W[at][smooth])
 
 
 @PENALTY_LAWS.law()
@@ -259,14 +252,14 @@ def gradient_is_a_subgradient(penalty: Penalty, points: PenaltyPoints) -> None:
             below = _value(penalty, W) + _sum(penalty, gradient * (x - W))
             size = _magnitude(penalty, W) + _magnitude(penalty, x)
             size = size + _sum(penalty, np.abs(gradient) * (np.abs(x) + np.abs(W)))
-            assert_at_most(below, _value(penalty, x), 16 * EPS * size)
+            book.assert_at_most(below, _value(penalty, x), 16 * EPS * size)
 
 
 @PENALTY_LAWS.law()
 def gradient_at_zero_is_the_least_subgradient(penalty: Penalty, points: PenaltyPoints) -> None:
     """W = 0 minimises p, so that its subgradient of least magnitude is 0."""
     zero = np.zeros(points.inside[0].shape)
-    assert_close(penalty.gradient(zero), zero, 0.0)
+    book.assert_close(penalty.gradient(zero), zero, 0.0)
 
 
 @PENALTY_LAWS.law("prox")
@@ -285,7 +278,7 @@ def prox_is_optimal(penalty: Penalty, points: PenaltyPoints) -> None:
                 size = (np.abs(v) + np.abs(w)) * np.abs(x - w) + np.abs(v - w) * EPS * np.abs(x)
                 value = step * _value(penalty, x)
                 slack = 16 * EPS * (_sum(penalty, size) + np.abs(value) + np.abs(reached))
-                assert_at_most(reached + _sum(penalty, linear), value, slack)
+                book.assert_at_most(reached + _sum(penalty, linear), value, slack)
 
 
 def _neighbours(penalty: Penalty, w: Array) -> list[Array]:
@@ -307,15 +300,15 @@ def prox_is_not_expansive(penalty: Penalty, points: PenaltyPoints) -> None:
             for b in points.anywhere:
                 distance = length(penalty.prox(a, step) - penalty.prox(b, step))
                 allowed = length((a - b) / (1 + step * np.asarray(penalty.curvature)))
-                assert_at_most(distance, allowed, 8 * EPS * (length(a) + length(b)))
+                book.assert_at_most(distance, allowed, 8 * EPS * (length(a) + length(b)))
 
 
 @PENALTY_LAWS.law("prox")
 def prox_of_step_zero_is_the_nearest_point(penalty: Penalty, points: PenaltyPoints) -> None:
     """prox(v, 0) = v in the domain, and the nearest point of it elsewhere."""
     for v, inside in zip(points.anywhere, points.inside):
-        assert_close(penalty.prox(inside, 0.0), inside, 0.0)
-        assert_close(penalty.prox(v, 0.0), _nearest(penalty, v), 0.0)
+        book.assert_close(penalty.prox(inside, 0.0), inside, 0.0)
+        book.assert_close(penalty.prox(v, 0.0), _nearest(penalty, v), 0.0)
 
 
 def _dual_points(penalty: Penalty, points: PenaltyPoints) -> list[Array]:
@@ -333,7 +326,7 @@ def conjugate_obeys_fenchel_and_young(penalty: Penalty, points: PenaltyPoints) -
         for W in points.inside:
             value, most = _value(penalty, W), _per_target(penalty, conjugate)
             size = value + np.abs(most) + _sum(penalty, np.abs(V * W))
-            assert_at_most(_sum(penalty, V * W), value + most, 16 * EPS * size)
+            book.assert_at_most(_sum(penalty, V * W), value + most, 16 * EPS * size)
 
 
 @PENALTY_LAWS.law("conjugate")
@@ -343,7 +336,7 @@ def conjugate_is_reached_at_the_gradient(penalty: Penalty, points: PenaltyPoints
         V = penalty.gradient(W) * (1 - 16 * EPS)  # rounding up would leave a bounded domain
         value, conjugate = _value(penalty, W), _conjugate(penalty, V)
         size = value + _sum(penalty, np.abs(V * W))
-        assert_close(value + conjugate, _sum(penalty, V * W), 32 * EPS * size)
+        book.assert_close(value + conjugate, _sum(penalty, V * W), 32 * EPS * size)
 
 
 @PENALTY_LAWS.law("conjugate", "prox")
@@ -360,7 +353,7 @@ def prox_and_conjugate_agree(penalty: Penalty, points: PenaltyPoints) -> None:
             # An error of V moves p* by at most its largest slope, which is near w.
             slope = np.abs(w) + error / np.where(penalty.curvature == 0, np.inf, penalty.curvature)
             slack = _sum(penalty, np.abs(V * w) * 64 * EPS + 2 * error * slope)
-            assert_close(value + conjugate, _sum(penalty, V * w), slack + 64 * EPS * value)
+            book.assert_close(value + conjugate, _sum(penalty, V * w), slack + 64 * EPS * value)
 
 
 @PENALTY_LAWS.law("conjugate")
@@ -369,8 +362,8 @@ def dual_scale_is_the_largest(penalty: Penalty, points: PenaltyPoints) -> None:
     for V in points.anywhere:
         scale = penalty.dual_scale(V)
         assert scale.shape == (V.shape[1],), f"shape {scale.shape} for V of shape {V.shape}"
-        assert_at_most(0.0, scale, 0.0)
-        assert_at_most(scale, 1.0, 0.0)
+        book.assert_at_most(0.0, scale, 0.0)
+        book.assert_at_most(scale, 1.0, 0.0)
         for share in (0.0, 0.5, 1 - 8 * EPS):
             inside = penalty.conjugate_per_target(V * (share * scale))
             assert np.isfinite(inside).all(), f"p*({share} t V) = {inside!r}, t = {scale!r}"
@@ -408,7 +401,7 @@ def strength_may_differ_by_target(penalty: Penalty, points: PenaltyPoints) -> No
             ]
         for together, single in pairs:
             size = np.where(np.isfinite(single), np.abs(single), 0.0)
-            assert_close(together, single, 4 * EPS * size)
+            book.assert_close(together, single, 4 * EPS * size)
 
 
 @PENALTY_LAWS.law("conjugate")
@@ -423,7 +416,7 @@ def worst_ends_bound_the_conjugate(penalty: Penalty, points: PenaltyPoints) -> N
             value = penalty.conjugate_per_target(inside)
             slack = 64 * EPS * np.sum(np.abs(inside) ** 2 + np.abs(inside), axis=0)
             kept = np.isfinite(bound)
-            assert_at_most(value[kept], np.asarray(bound)[kept], slack[kept] + 64 * EPS)
+            book.assert_at_most(value[kept], np.asarray(bound)[kept], slack[kept] + 64 * EPS)
 
 
 @PENALTY_LAWS.law()
@@ -434,15 +427,15 @@ def strength_zero_means_no_penalty(penalty: Penalty, points: PenaltyPoints) -> N
         return
     for W, V in zip(points.inside, points.anywhere):
         assert free.value(W) == 0
-        assert_close(free.gradient(W), np.zeros_like(W), 0.0)
-        assert_close(free.prox(V, 2.0), _nearest(free, V), 0.0)
+        book.assert_close(free.gradient(W), np.zeros_like(W), 0.0)
+        book.assert_close(free.prox(V, 2.0), _nearest(free, V), 0.0)
         if "conjugate" in free.capabilities:
             # As far as the domain reaches in the direction of V.
             end = np.where(V > 0, free.upper, free.lower)
             expected = np.sum(np.where(V != 0, end * V, 0.0), axis=0, where=V != 0)
             expected = _per_target(free, expected)
             slack = np.where(np.isfinite(expected), 4 * EPS * np.abs(expected), 0.0)
-            assert_close(_conjugate(free, V), expected, slack)
+            book.assert_close(_conjugate(free, V), expected, slack)
 
 
 @PENALTY_LAWS.law()
@@ -488,12 +481,14 @@ def single_precision_agrees_with_double(penalty: Penalty, points: PenaltyPoints)
     for W in points.inside.astype(np.float32):
         wide = W.astype(np.float64)
         value, expected = penalty.value_per_target(W), penalty.value_per_target(wide)
-        assert_close(value, expected, 32 * unit * expected)
-        assert_close(
+        book.assert_close(value, expected, 32 * unit * expected)
+        book.assert_close(
             penalty.gradient(W), penalty.gradient(wide), 8 * unit * np.abs(penalty.gradient(wide))
         )
         if "prox" in penalty.capabilities:
-            assert_close(penalty.prox(W, 0.5), penalty.prox(wide, 0.5), 8 * unit * np.abs(wide))
+            book.assert_close(
+                penalty.prox(W, 0.5), penalty.prox(wide, 0.5), 8 * unit * np.abs(wide)
+            )
 
 
 @PENALTY_LAWS.law()
@@ -519,20 +514,20 @@ def no_coefficients_at_all(penalty: Penalty, points: PenaltyPoints) -> None:
         return
     k = points.inside[0].shape[1]
     W = np.empty((0, k))
-    assert_close(penalty.value_per_target(W), np.zeros(k), 0.0)
+    book.assert_close(penalty.value_per_target(W), np.zeros(k), 0.0)
     if "prox" in penalty.capabilities:
         assert penalty.prox(W, 1.0).shape == (0, k)
     if "conjugate" in penalty.capabilities:
-        assert_close(penalty.conjugate_per_target(W), np.zeros(k), 0.0)
-        assert_close(penalty.dual_scale(W), np.ones(k), 0.0)
+        book.assert_close(penalty.conjugate_per_target(W), np.zeros(k), 0.0)
+        book.assert_close(penalty.dual_scale(W), np.ones(k), 0.0)
 
 
 @PENALTY_LAWS.law()
 def part_is_a_frozen_value(penalty: Penalty, points: PenaltyPoints) -> None:
     """The penalty cannot be changed, survives pickling, and its text rebuilds it."""
-    assert_is_frozen(penalty)
-    assert_survives_pickling(penalty)
-    assert_text_rebuilds(penalty)
+    book.assert_is_frozen(penalty)
+    book.assert_survives_pickling(penalty)
+    book.assert_text_rebuilds(penalty)
     assert isinstance(penalty.name, str), "name is a string"
     assert isinstance(penalty.formula, str), "formula is a string"
 

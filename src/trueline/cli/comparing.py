@@ -24,7 +24,7 @@ from trueline.estimators.shared.classifier import encode_labels
 from trueline.evaluation.leakage import LeakageWarning
 from trueline.separation.separate import separate
 from trueline.table import Encoded, Table
-from trueline.wording import counted
+from trueline.wording import counted, quantity
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> bo
             rule=choices.rule,
             scale=True,
         )
-    seconds = show.quantity(time.perf_counter() - start, "s")
+    seconds = quantity(time.perf_counter() - start, "s")
     title = f"{guess.kind} of {request.target} ({guess.reason}), {counted(choices.folds, 'fold')}"
     show.heading(out, "Comparison", f"{title}, {seconds}")
     out.print(str(result), soft_wrap=True, markup=False)
@@ -117,7 +117,7 @@ def run_separability(request: Request, fit_intercept: bool) -> bool:
     classes, codes = encode_labels(encoded.y, "separability")
     answer = separate(encoded.X, codes, classes, fit_intercept, tuple(encoded.names))
     seconds = time.perf_counter() - start
-    show.heading(out, "Verdict", f"{answer.verdict}, in {show.quantity(seconds, 's')}")
+    show.heading(out, "Verdict", f"{answer.verdict}, in {quantity(seconds, 's')}")
     show.note(out, answer.statement, "")
     if len(answer.rows):
         show.heading(out, "Rows", "that exclude a strict separation, counted from 0")

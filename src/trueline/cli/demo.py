@@ -20,7 +20,7 @@ from trueline.cli.model_text import (
 )
 from trueline.errors import MissingExtraError, require
 from trueline.plots import CoefficientDisplay, FitDisplay
-from trueline.plots.style import new_axes
+from trueline.plots.shared import new_axes
 
 Array = NDArray[np.float64]
 

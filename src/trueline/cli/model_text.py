@@ -11,7 +11,7 @@ from rich.console import Console
 from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.prepare import Prepared, quiet_names
-from trueline.wording import counted, relative
+from trueline.wording import counted, quantity, relative
 
 # Of several classes, this many are shown, with at least so many coefficients each.
 _MOST_CLASSES, _FEWEST_ROWS = 6, 5
@@ -45,7 +45,7 @@ def show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> Non
         facts["alpha"] = f"{np.max(alpha):.4g}"
     otherwise = "maximum likelihood" if ready.family.is_kernel else "passes over the rows"
     solver = getattr(model, "solver_", otherwise)
-    facts["solver"] = f"{solver}, {show.quantity(seconds, 's')}"
+    facts["solver"] = f"{solver}, {quantity(seconds, 's')}"
     facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
     used = X.shape[1] if ready.family.is_kernel else int(np.count_nonzero(model.coef_))
     if used < X.shape[1]:
@@ -116,7 +116,7 @@ def show_explanation(out: Console, explanation: Any) -> None:
     facts = {"minimise": plan.objective, "solver": f"{plan.chosen}: {plan.reason}"}
     if happened is not None:
         times = "one pass" if happened["n_iter"] == 1 else f"{happened['n_iter']} iterations"
-        seconds = show.quantity(happened["seconds"], "s")
+        seconds = quantity(happened["seconds"], "s")
         facts["happened"] = f"{happened['solver']}, {times}, {seconds}: {happened['status']}"
         remarks = happened["notes"]
         facts |= {"noted" if i == 0 else " " * i: text for i, text in enumerate(remarks)}

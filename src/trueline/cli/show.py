@@ -14,11 +14,10 @@ from rich.text import Text
 
 from trueline.errors import TruelineError
 from trueline.table import Table
-from trueline.wording import counted
+from trueline.wording import counted, quantity
 
 _BAR = 12  # characters on each side of zero
 MOST_ROWS = 30  # longer lists are cut
-_PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
 
 
 def console(stderr: bool = False) -> Console:
@@ -52,25 +51,6 @@ def note(out: Console, text: str, style: str = "dim") -> None:
 def command(out: Console, what: str, line: str) -> None:
     """A command to copy: on one line, however long it is."""
     out.print(Text(f"  {what:<10} {line}"), soft_wrap=True)
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """A number with three digits and an SI prefix.
-
-    Examples
-    --------
-    >>> from trueline.cli.show import quantity
-    >>> quantity(0.00123, "s")
-    '1.23 ms'
-    """
-    if value is None:
-        return ""
-    power = 0
-    while value >= 1000 and power < 4:
-        value, power = value / 1000, power + 1
-    while 0 < value < 1 and power > -4:
-        value, power = value * 1000, power - 1
-    return f"{value:.3g} {_PREFIXES[power]}{unit}"
 
 
 def _grid(*columns: str, right: Sequence[str] = ()) -> Grid:
@@ -150,13 +130,9 @@ def show_plan(out: Console, plan: Any) -> None:
         verdict = str(row["verdict"])
         chosen = verdict.startswith("chosen")
         style = "bold green" if chosen else ("" if row["seconds"] is not None else "dim")
-        cells = [
-            str(row["solver"]),
-            quantity(row["seconds"], "s"),
-            quantity(row["flops"], "flop"),
-            quantity(row["memory"], "B"),
-            verdict,
-        ]
+        estimates = (("seconds", "s"), ("flops", "flop"), ("memory", "B"))
+        amounts = ["" if row[of] is None else quantity(row[of], unit) for of, unit in estimates]
+        cells = [str(row["solver"]), *amounts, verdict]
         grid.add_row(*(Text(cell) for cell in cells), style=style)
     _put(out, grid)
 

@@ -24,7 +24,7 @@ from trueline.persistence import ModelFile, save
 from trueline.streams import Batches
 from trueline.streams import open as open_rows
 from trueline.table import Encoding, Source
-from trueline.wording import counted
+from trueline.wording import counted, quantity
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".svm", ".svmlight", ".libsvm", ".gz")
 _MEMORY = "1GB"
@@ -121,7 +121,7 @@ def fit_rows(request: Request, memory: str | None, out_path: Path) -> None:
     if alpha is not None and np.ndim(alpha) == 0:
         facts["alpha"] = f"{alpha:.4g}"
     facts["fitted"] = f"{rows.shape[0]:,} rows, {rows.shape[1]} columns"
-    facts["read"] = f"{counted(rows.passes, 'pass', 'passes')}, {show.quantity(seconds, 's')}"
+    facts["read"] = f"{counted(rows.passes, 'pass', 'passes')}, {quantity(seconds, 's')}"
     show.show_facts(out, facts)
     show.heading(out, "Coefficients")
     show_model_coefficients(out, model, rows.columns)

@@ -68,12 +68,19 @@ class Axis:
         How often the grid may be continued at an end.
     leaves_nothing : bool
         Whether no column is left at the simple end, so that there is nothing beyond it.
+    values : tuple of float
+        Of the grid as it is at first, the simplest one first.
     """
 
     name: str
     factor: float
     extensions: int
     leaves_nothing: bool = False
+    values: tuple[float, ...] = ()
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [{self.name: value} for value in self.values]
 
     def beyond(self, settings: Sequence[Setting], is_simple_end: bool) -> list[Setting]:
         """The settings that continue a grid at one end, the simplest first."""
@@ -88,25 +95,7 @@ class Axis:
         return [{**first, self.name: float(v)} for v in values if 0 < v < np.inf]
 
 
-@dataclass(frozen=True)
-class Values:
-    """A grid along one axis."""
-
-    axis: Axis
-    values: list[float]
-
-    def behind(self, prefix: str) -> Values:
-        """The same for a step of a pipeline."""
-        axis = self.axis
-        moved = Axis(prefix + axis.name, axis.factor, axis.extensions, axis.leaves_nothing)
-        return Values(moved, self.values)
-
-    @property
-    def settings(self) -> list[Setting]:
-        return [{self.axis.name: value} for value in self.values]
-
-
-def absolute_alphas(task: Task, model: Any) -> Values:
+def absolute_alphas(task: Task, model: Any) -> Axis:
     """From the least strength that leaves no column down to a thousandth of it.
 
     Of an elastic net, whose squares do not know the units of the target, down to where the squares
@@ -126,7 +115,7 @@ def absolute_alphas(task: Task, model: Any) -> Values:
     return _made(axis, top, count)
 
 
-def absolute_costs(task: Task, model: Any) -> Values:
+def absolute_costs(task: Task, model: Any) -> Axis:
     """C = 1 / strength, from the largest that leaves no column."""
     s = _weights(task)
     classes, codes = task.labels
@@ -137,14 +126,14 @@ def absolute_costs(task: Task, model: Any) -> Values:
     return _made(axis, 1.0 / steepest, round(density * decades) + 1)
 
 
-def squared_alphas(task: Task, model: Any) -> Values:
+def squared_alphas(task: Task, model: Any) -> Axis:
     """Powers of ten and what is half-way between them."""
     density, decades = _SQUARED
     axis = Axis("alpha", 10.0 ** (-1 / density), _OFTEN)
     return _made(axis, _power_above(_spread(task)), round(density * decades) + 1)
 
 
-def squared_costs(task: Task, model: Any) -> Values:
+def squared_costs(task: Task, model: Any) -> Axis:
     """Powers of ten."""
     curvature = _LOGISTIC if hasattr(model, "l1_ratio") else _SQUARED_HINGE
     top = curvature * _spread(task) / np.sqrt(min(task.matrix.shape))
@@ -153,9 +142,9 @@ def squared_costs(task: Task, model: Any) -> Values:
     return _made(axis, 1.0 / _power_above(top), round(density * decades) + 1)
 
 
-def _made(axis: Axis, first: float, count: int) -> Values:
+def _made(axis: Axis, first: float, count: int) -> Axis:
     values = [float(value) for value in first * axis.factor ** np.arange(count, dtype=float)]
-    return Values(axis, [value for value in values if 0 < value < np.inf] or [1.0])
+    return replace(axis, values=tuple(v for v in values if 0 < v < np.inf) or (1.0,))
 
 
 def _weights(task: Task) -> Any:
@@ -207,7 +196,7 @@ class _Known:
     """How to make a candidate for a task, and when it suits."""
 
     make: Callable[[], Any]
-    grid: Callable[[Task, Any], Values] | None = None
+    grid: Callable[[Task, Any], Axis] | None = None
     suits: Callable[[Task], bool] = lambda task: True
     #: Whether it is compared if no models are named.
     is_usual: bool = True
@@ -318,12 +307,15 @@ def _known(name: str, task: Task, scale: bool) -> Candidate:
     _check_numbers(task)
     known = book[name]
     model = known.make()
-    if not scale or isinstance(model, DummyClassifier | DummyRegressor):
-        return _along(name, model, known.grid and known.grid(task, model))
-    scaler = StandardScaler(with_mean=not sp.issparse(task.matrix))
-    scaled = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(task.matrix)))
-    values = known.grid and known.grid(scaled, model).behind("model__")
-    return _along(name, Pipeline([("scale", scaler), ("model", model)]), values)
+    is_scaled = scale and not isinstance(model, DummyClassifier | DummyRegressor)
+    if is_scaled:
+        scaler, X = StandardScaler(with_mean=not sp.issparse(task.matrix)), task.matrix
+        task = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(X)))
+    axis = None if known.grid is None else known.grid(task, model)
+    if is_scaled:
+        model = Pipeline([("scale", scaler), ("model", model)])
+        axis = axis and replace(axis, name=f"model__{axis.name}")
+    return Candidate(name, model, [{}] if axis is None else axis.settings, axis)
 
 
 def _check_numbers(task: Task) -> None:
@@ -341,12 +333,6 @@ def _check_numbers(task: Task) -> None:
         f"{said}, which linear models do not take. TableFeatures makes numbers of texts, "
         "categories, dates and missing values: models=[make_pipeline(TableFeatures(), Ridge())]."
     )
-
-
-def _along(name: str, model: Any, values: Values | None) -> Candidate:
-    if values is None:
-        return Candidate(name, model, [{}])
-    return Candidate(name, model, values.settings, values.axis)
 
 
 def _candidate(entry: Any, task: Task, name: str | None, scale: bool) -> Candidate:

@@ -10,11 +10,10 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from contextlib import closing
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
@@ -61,15 +60,7 @@ class Progress:
         self._done, self._start, self._last = 0, time.perf_counter(), -1.0
         self._length = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Leave an empty line, on which the result can be printed."""
         if self._length:
             self._put("")
@@ -101,7 +92,6 @@ class Progress:
         self._length = len(line)
 
 
-Array = NDArray[np.float64]
 RULES = ("min", "1se")
 
 
@@ -248,7 +238,7 @@ def _entries(
     """All models, and the names of those that an interrupt left out."""
     names = [candidate.name for candidate in candidates]
     entries: list[Entry] = []
-    with Progress("compare", names, progress) as shown:
+    with closing(Progress("compare", names, progress)) as shown:
         task.watch = shown.say
         try:
             for number, candidate in enumerate(candidates):

@@ -24,14 +24,12 @@ from trueline.errors import require
 from trueline.estimators.column_selection.best_subset import BestSubset
 from trueline.estimators.regression.polynomial import PolynomialRegression
 from trueline.estimators.regression.ridge import Ridge
-from trueline.estimators.shared.validation import validate_data
+from trueline.estimators.shared.validation import Array, validate_data
 from trueline.evaluation.grid_fits import fit_weights
 from trueline.evaluation.grid_search import evaluate_grid
 from trueline.evaluation.task import Split, Task, as_scorers, make_task, scorer_name
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
-
-Array = NDArray[np.float64]
 
 
 class RadialRidge(RegressorMixin, BaseEstimator):

@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from trueline.evaluation.candidates import candidates_for
 from trueline.evaluation.grid_fits import Refits, fit_weights
-from trueline.evaluation.grid_search import evaluate_grid, search_grid
+from trueline.evaluation.grid_search import evaluate_grid, search_grid, standard_error
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.leave_one_out import leave_one_out_route
 from trueline.evaluation.report import setting_text
-from trueline.evaluation.task import as_scorers, is_leave_one_out, make_task, scorer_name
+from trueline.evaluation.task import Array, as_scorers, is_leave_one_out, make_task, scorer_name
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 
-Array = NDArray[np.float64]
 SHORTCUTS = ("auto", "exact", "none")
 
 
@@ -73,10 +71,7 @@ class CrossValidation(Readable, Mapping[str, Any]):
 
     def standard_error(self, scorer: str | None = None) -> float:
         """The standard deviation over the folds, divided by the root of their number."""
-        values = self.results[f"test_{scorer or self.scorers[0]}"]
-        if len(values) < 2:
-            return float("nan")
-        return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+        return standard_error(self.results[f"test_{scorer or self.scorers[0]}"])
 
     def __str__(self) -> str:
         folds = len(self.results["fit_time"])
@@ -218,9 +213,7 @@ class NestedCrossValidation(Readable):
 
     @property
     def standard_error(self) -> float:
-        if len(self.scores) < 2:
-            return float("nan")
-        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores)))
+        return standard_error(self.scores)
 
     @property
     def optimism(self) -> float:

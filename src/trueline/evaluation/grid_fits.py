@@ -12,7 +12,7 @@ class          models
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -36,31 +36,27 @@ Setting = dict[str, Any]
 _COARSE, _FINE, _SQUARES = 1e-6, 1e-12, 1e-9
 
 
-class Fits(ABC):
+@dataclass
+class Fits:
     """The fits of all settings to the training rows of one fold.
 
     Attributes
     ----------
     verdicts : sequence of Verdict
         Whether each fit got as near to its minimum as was asked for, as far as that is known.
+    estimator : function of the number of a setting
+        Gives the fitted estimator.
+    scored : function of the number of a setting
+        The same, which may lack what scorers do not look at.
+    predictions : function of the rows of the fold, and of "train" or "test"
+        Predictions of all settings, of shape (n, settings), if they are cheaper together; positions
+        of classes for classifiers.
     """
 
     verdicts: Sequence[Verdict]
-
-    @abstractmethod
-    def estimator(self, number: int) -> Any:
-        """The fitted estimator of one setting."""
-
-    def scored(self, number: int) -> Any:
-        """The same, which may lack what scorers do not look at."""
-        return self.estimator(number)
-
-    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
-        """Predictions of all settings, of shape (n, settings), if they are cheaper together.
-
-        Positions of classes for classifiers.
-        """
-        return None
+    estimator: Callable[[int], Any]
+    scored: Callable[[int], Any]
+    predictions: Callable[[FoldRows, str], NDArray[Any] | None] = lambda fold, part: None
 
 
 class GridFits(ABC):
@@ -94,19 +90,6 @@ def choose_fits(model: Any, settings: Sequence[Setting], task: Task) -> GridFits
 # --- one at a time --------------------------------------------------------------------------------
 
 
-@dataclass
-class _Fitted(Fits):
-    """Fitted estimators."""
-
-    estimators: list[Any]
-
-    def __post_init__(self) -> None:
-        self.verdicts = [verdict for one in self.estimators for verdict in _verdicts_of(one)]
-
-    def estimator(self, number: int) -> Any:
-        return self.estimators[number]
-
-
 def _verdicts_of(model: Any) -> list[Verdict]:
     """What a fitted estimator of this package says of its fit; nothing of others."""
     last = model.steps[-1][1] if hasattr(model, "steps") else model
@@ -129,7 +112,8 @@ class Refits(GridFits):
         for setting in self.settings:
             own = clone(self.model).set_params(**{k: _own_value(v) for k, v in setting.items()})
             fitted.append(own.fit(X, y, **fit_weights(own, weights)))
-        return _Fitted(fitted)
+        verdicts = [verdict for one in fitted for verdict in _verdicts_of(one)]
+        return Fits(verdicts, fitted.__getitem__, fitted.__getitem__)
 
 
 def _own_value(value: Any) -> Any:
@@ -178,25 +162,6 @@ def _with_settings(model: Any, settings: Sequence[Setting]) -> list[Any]:
     return models
 
 
-@dataclass
-class _SetOfFold(Fits):
-    """The members of a set that are about one fold."""
-
-    fits: list[FoldFit]
-
-    def __post_init__(self) -> None:
-        self.verdicts = [fit.verdict for fit in self.fits]
-
-    def estimator(self, number: int) -> Any:
-        return self.fits[number].estimator()
-
-    def scored(self, number: int) -> Any:
-        return self.fits[number].scored()
-
-    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any]:
-        return predicted([fit.scored() for fit in self.fits], fold.matrix(part))
-
-
 class SetFits(GridFits):
     """All settings and all folds are planned and solved together, once."""
 
@@ -225,7 +190,13 @@ class SetFits(GridFits):
         return self._solved[1]
 
     def fit(self, fold: FoldRows) -> Fits:
-        return _SetOfFold(self.solved(fold.task)[fold.number])
+        fits = self.solved(fold.task)[fold.number]
+        return Fits(
+            [fit.verdict for fit in fits],
+            lambda number: fits[number].estimator(),
+            lambda number: fits[number].scored(),
+            lambda fold, part: predicted([fit.scored() for fit in fits], fold.matrix(part)),
+        )
 
 
 def _coarse(problem: Problem, tol: float) -> float:
@@ -249,28 +220,6 @@ def _only_last_varies(model: Pipeline, settings: Sequence[Setting]) -> bool:
     )
 
 
-@dataclass
-class _Behind(Fits):
-    """Fits of the last step, on rows that the first steps have transformed."""
-
-    inner: Fits
-    fold: FoldRows
-    first: Any
-    name: str
-
-    def __post_init__(self) -> None:
-        self.verdicts = self.inner.verdicts
-
-    def estimator(self, number: int) -> Any:
-        return Pipeline([*self.first.steps, (self.name, self.inner.estimator(number))])
-
-    def scored(self, number: int) -> Any:
-        return Pipeline([*self.first.steps, (self.name, self.inner.scored(number))])
-
-    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
-        return self.inner.predictions(self.fold, part)
-
-
 class Pipelines(GridFits):
     """What comes before the last step is fitted once for each fold, not for each setting."""
 
@@ -281,10 +230,19 @@ class Pipelines(GridFits):
         first, inner = self._transformed(fold)
         cut = len(name) + 2
         settings = [{key[cut:]: value for key, value in s.items()} for s in self.settings]
-        fits, inner_fold = choose_fits(last, settings, inner), inner.folds[0]
-        found = _Behind(fits.fit(inner_fold), inner_fold, first, name)
-        self.route = f"{fits.route}; the steps before are fitted once for each fold"
-        return found
+        way = choose_fits(last, settings, inner)
+        fits = way.fit(inner.folds[0])
+        self.route = f"{way.route}; the steps before are fitted once for each fold"
+
+        def behind(last: Any) -> Pipeline:
+            return Pipeline([*first.steps, (name, last)])
+
+        return Fits(
+            fits.verdicts,
+            lambda number: behind(fits.estimator(number)),
+            lambda number: behind(fits.scored(number)),
+            lambda _, part: fits.predictions(inner.folds[0], part),
+        )
 
     def _transformed(self, fold: FoldRows) -> tuple[Any, Task]:
         """The fitted transformers, and a task of one fold behind them."""

@@ -15,17 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline.evaluation.candidates import Candidate
 from trueline.evaluation.grid_fits import Fits, GridFits, Setting, choose_fits
-from trueline.evaluation.task import FoldRows, Scorers, Task, takes_weights
+from trueline.evaluation.task import Array, FoldRows, Scorers, Task, takes_weights
 from trueline.guard import Verdict
 from trueline.selection.cross_validation import fast_metric
 from trueline.wording import Readable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(repr=False)

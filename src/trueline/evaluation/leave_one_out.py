@@ -37,12 +37,10 @@ from trueline.estimators.classification.ridge_classifier import AsLabels
 from trueline.estimators.regression.ridge_cv import AsNumbers
 from trueline.estimators.shared.classifier import SignedTargets
 from trueline.evaluation.task import Scorers, Task
-from trueline.moments import Moments
+from trueline.moments import Array, Moments
 from trueline.selection.cross_validation import fast_metric
 from trueline.selection.leave_one_out import leave_one_out_errors
 from trueline.solvers import Spectrum
-
-Array = NDArray[np.float64]
 
 _CLOSED = "leave-one-out in closed form, from one fit to all rows"
 # A row that nearly determines its own fit leaves too few digits: 1 - h is known to about 1e-15.

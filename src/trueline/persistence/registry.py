@@ -25,99 +25,71 @@ from numpy.typing import NDArray
 _Numbers = NDArray[np.floating] | None
 _Schema = Mapping[str, Any]
 
-# What every transformer may have.
-_COMMON: _Schema = {
-    "n_features_in_": int,
-    "feature_names_in_": NDArray[Any],
-    "_sklearn_output_config": dict,
+# The fitted attributes of transformers, by their type: it is the same in all that have one.
+_TYPES: _Schema = {
+    name: kind
+    for kind, names in (
+        (int, "n_features_in_ n_samples_seen_ _n_features n_output_features_ _n_out_full"),
+        (int, "_min_degree _max_degree"),
+        (bool, "sparse_output_ _infrequent_enabled fixed_vocabulary_ _precomputed"),
+        (list, "transformers_ _columns categories_ _infrequent_indices _n_features_outs"),
+        (list, "_default_to_infrequent_mappings"),
+        (dict, "_sklearn_output_config output_indices_ _transformer_to_input_indices"),
+        (dict, "_missing_indices vocabulary_"),
+        (tuple, "_remainder"),
+        (set, "stop_words_"),
+        (np.dtype, "_fit_dtype _fill_dtype"),
+        (_Numbers, "mean_ var_ scale_ min_ data_min_ data_max_ data_range_ max_abs_ center_ idf_"),
+        (NDArray[Any], "feature_names_in_ statistics_ features_"),
+        (NDArray[Any] | None, "drop_idx_ _drop_idx_after_grouping"),
+        (Any, "indicator_ _tfidf"),
+    )
+    for name in names.split()
 }
-_CATEGORIES: _Schema = {
-    "categories_": list,
-    "_infrequent_enabled": bool,
-    "_infrequent_indices": list,
-    "_default_to_infrequent_mappings": list,
-}
-_WORDS: _Schema = {"vocabulary_": dict, "fixed_vocabulary_": bool, "stop_words_": set}
+_COMMON = "n_features_in_ feature_names_in_ _sklearn_output_config"
+_CATEGORIES = "categories_ _infrequent_enabled _infrequent_indices _default_to_infrequent_mappings"
+_WORDS = "vocabulary_ fixed_vocabulary_ stop_words_"
 
-_TRANSFORMER_HOMES: dict[str, tuple[str, _Schema]] = {
-    "Pipeline": ("pipeline", {}),
-    "ColumnTransformer": (
-        "compose",
-        {
-            "transformers_": list,
-            "sparse_output_": bool,
-            "output_indices_": dict,
-            "_columns": list,
-            "_transformer_to_input_indices": dict,
-            "_remainder": tuple,
-            "_n_features": int,
-        },
-    ),
-    "StandardScaler": (
-        "preprocessing",
-        {
-            "mean_": _Numbers,
-            "var_": _Numbers,
-            "scale_": _Numbers,
-            "n_samples_seen_": int | float | NDArray[np.floating],
-        },
-    ),
-    "MinMaxScaler": (
-        "preprocessing",
-        {
-            "min_": _Numbers,
-            "scale_": _Numbers,
-            "data_min_": _Numbers,
-            "data_max_": _Numbers,
-            "data_range_": _Numbers,
-            "n_samples_seen_": int,
-        },
-    ),
-    "MaxAbsScaler": (
-        "preprocessing",
-        {"max_abs_": _Numbers, "scale_": _Numbers, "n_samples_seen_": int},
-    ),
-    "RobustScaler": ("preprocessing", {"center_": _Numbers, "scale_": _Numbers}),
-    "OneHotEncoder": (
-        "preprocessing",
-        {
-            **_CATEGORIES,
-            "drop_idx_": NDArray[Any] | None,
-            "_drop_idx_after_grouping": NDArray[Any] | None,
-            "_n_features_outs": list,
-        },
-    ),
-    "OrdinalEncoder": ("preprocessing", {**_CATEGORIES, "_missing_indices": dict}),
-    "PolynomialFeatures": (
-        "preprocessing",
-        {"n_output_features_": int, "_min_degree": int, "_max_degree": int, "_n_out_full": int},
-    ),
-    "FunctionTransformer": ("preprocessing", {}),
-    "SimpleImputer": (
-        "impute",
-        {
-            "statistics_": NDArray[Any],
-            "indicator_": Any,
-            "_fit_dtype": np.dtype,
-            "_fill_dtype": np.dtype,
-        },
-    ),
-    "MissingIndicator": (
-        "impute",
-        {"features_": NDArray[Any], "_n_features": int, "_precomputed": bool},
-    ),
-    "CountVectorizer": ("feature_extraction.text", _WORDS),
-    "TfidfVectorizer": ("feature_extraction.text", {**_WORDS, "_tfidf": Any}),
-    "TfidfTransformer": ("feature_extraction.text", {"idf_": _Numbers}),
+# The classes of each module, and the attributes that a class may have beside the common ones.
+_TRANSFORMERS: dict[str, dict[str, str]] = {
+    "pipeline": {"Pipeline": ""},
+    "compose": {
+        "ColumnTransformer": "transformers_ sparse_output_ output_indices_ _columns _remainder "
+        "_transformer_to_input_indices _n_features"
+    },
+    "preprocessing": {
+        "StandardScaler": "mean_ var_ scale_ n_samples_seen_",
+        "MinMaxScaler": "min_ scale_ data_min_ data_max_ data_range_ n_samples_seen_",
+        "MaxAbsScaler": "max_abs_ scale_ n_samples_seen_",
+        "RobustScaler": "center_ scale_",
+        "OneHotEncoder": f"{_CATEGORIES} drop_idx_ _drop_idx_after_grouping _n_features_outs",
+        "OrdinalEncoder": f"{_CATEGORIES} _missing_indices",
+        "PolynomialFeatures": "n_output_features_ _min_degree _max_degree _n_out_full",
+        "FunctionTransformer": "",
+    },
+    "impute": {
+        "SimpleImputer": "statistics_ indicator_ _fit_dtype _fill_dtype",
+        "MissingIndicator": "features_ _n_features _precomputed",
+    },
+    "feature_extraction.text": {
+        "CountVectorizer": _WORDS,
+        "TfidfVectorizer": f"{_WORDS} _tfidf",
+        "TfidfTransformer": "idf_",
+    },
 }
+_HOME_OF = {name: home for home, classes in _TRANSFORMERS.items() for name in classes}
 
 #: The types of the fitted attributes, by the name of the class in model files.
-SCHEMAS: dict[str, _Schema] = {
-    f"sklearn.{name}": {**_COMMON, **schema} for name, (_, schema) in _TRANSFORMER_HOMES.items()
+SCHEMAS: dict[str, dict[str, Any]] = {
+    f"sklearn.{name}": {one: _TYPES[one] for one in f"{_COMMON} {own}".split()}
+    for classes in _TRANSFORMERS.values()
+    for name, own in classes.items()
 }
+# One number for each column where values are missing.
+SCHEMAS["sklearn.StandardScaler"]["n_samples_seen_"] = int | float | NDArray[np.floating]
 #: The name in model files of each class, by the name that Python gives it: modules of scikit-learn
 #: with an underscore move from one release to the next.
-LABELS = {name: f"sklearn.{name}" for name in _TRANSFORMER_HOMES}
+LABELS = {name: f"sklearn.{name}" for name in _HOME_OF}
 
 # Places in the memory of one machine, and folders of it.
 _OF_THE_MACHINE = {
@@ -141,7 +113,7 @@ def transformer_classes() -> dict[str, type]:
     """The classes by their names in model files."""
     return {
         LABELS[name]: getattr(import_module(f"sklearn.{home}"), name)
-        for name, (home, _) in _TRANSFORMER_HOMES.items()
+        for name, home in _HOME_OF.items()
     }
 
 

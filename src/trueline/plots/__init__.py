@@ -20,7 +20,7 @@ module            draws
 ``online``        an online learner's mistakes with their bound, and its corrections one by one
 ``textbook``      balls of norms, hulls of classes, radial bumps, polynomials of several degrees
 ``views``         (rows of many columns in one or two coordinates)
-``style``         (what they share)
+``shared``        (what they share)
 ================  ==================================================================================
 
 In: a fitted object, with X and y where rows are drawn. Out: a display.

@@ -9,21 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    Array,
-    Display,
-    axes,
-    column_number,
-    dense,
-    legend,
-    legend_below,
-    lines_of,
-    names_of,
-    over_feature,
-    scatter_rows,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, Array, Display
 
 _GRID = 200
 
@@ -98,9 +85,9 @@ class QuantileFanDisplay(Display):
         d = np.shape(X)[1]
         if feature is None and d > 1:
             raise ValueError(f"There are {d} columns: say over which to draw with feature=...")
-        names = names_of(getattr(estimator, "feature_names_in_", None), d)
-        j = column_number(feature or 0, names)
-        column, grid, frame, name = over_feature(X, j, _GRID)
+        names = shared.names_of(getattr(estimator, "feature_names_in_", None), d)
+        j = shared.column_number(feature or 0, names)
+        column, grid, frame, name = shared.over_feature(X, j, _GRID)
         curves = np.asarray(estimator.predict(frame), dtype=float).reshape(_GRID, -1)
         quantiles = np.atleast_1d(np.asarray(getattr(estimator, "quantile", 0.5), dtype=float))
         return cls(column, y, grid, curves, quantiles, name).plot(**arguments)
@@ -123,9 +110,9 @@ class QuantileFanDisplay(Display):
                 f"curves must have one row for each of {len(grid)} grid values and one column for "
                 f"each of {len(quantiles)} quantiles, got shape {curves.shape}."
             )
-        ax = axes(ax)
+        ax = shared.axes(ax)
         alpha = 0.6 if np.size(self.feature) <= 500 else 0.3
-        scatter_rows(ax, self.feature, self.target, s=12, color=GREY, alpha=alpha)
+        shared.scatter_rows(ax, self.feature, self.target, s=12, color=GREY, alpha=alpha)
         order = np.argsort(quantiles, kind="stable")
         quantiles, curves = quantiles[order], curves[:, order]
         k = len(quantiles)
@@ -140,7 +127,7 @@ class QuantileFanDisplay(Display):
             width, colour = (2.2, COLOURS[1]) if is_middle else (0.9, COLOURS[0])
             ax.plot(grid, curves[:, number], color=colour, linewidth=width, label=name)
         ax.set(xlabel=self.name, ylabel="target")
-        legend(ax, "best")
+        shared.legend(ax, "best")
         return self._drawn_on(ax)
 
 
@@ -240,7 +227,7 @@ class AlternationDisplay(Display):
             x, name = predicted, "predicted"
         elif np.ndim(over) == 0:
             number = int(over)  # type: ignore[arg-type]
-            x = dense(X)[:, number]
+            x = shared.dense(X)[:, number]
             name = str(names[number]) if names is not None else f"x{number}"
             name = "x" if names is None and estimator.n_features_in_ == 1 else name
         else:
@@ -259,21 +246,21 @@ class AlternationDisplay(Display):
         -------
         self : AlternationDisplay
         """
-        x, y, predicted = lines_of(x=self.x, y=self.y, predicted=self.predicted)
+        x, y, predicted = shared.lines_of(x=self.x, y=self.y, predicted=self.predicted)
         rows, dual = np.asarray(self.alternation, dtype=int), np.asarray(self.dual, dtype=float)
         if rows.shape != dual.shape:
             raise ValueError(f"There are {len(dual)} multipliers for {len(rows)} rows.")
-        ax = axes(ax)
+        ax = shared.axes(ax)
         largest = float(np.abs(y - predicted).max(initial=0.0))
         middle, shown = (0.0 * y, y - predicted) if self.errors else (predicted, y)
         self._band(ax, x, middle, largest)
-        scatter_rows(ax, x, shown, s=16 if len(x) <= 500 else 6, color=COLOURS[0], alpha=0.6)
+        shared.scatter_rows(ax, x, shown, s=16 if len(x) <= 500 else 6, color=COLOURS[0], alpha=0.6)
         self._marks(ax, x[rows], shown[rows], dual)
         ax.set(xlabel=self.name, ylabel="error" if self.errors else "target")
         if self.errors:  # they fill the band from edge to edge
-            legend_below(ax, 2)
+            shared.legend_below(ax, 2)
         else:
-            legend(ax, "best")
+            shared.legend(ax, "best")
         return self._drawn_on(ax)
 
     def _band(self, ax: Any, x: Array, middle: Array, largest: float) -> None:

@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    legend_below,
-    limits,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, MARKERS, Array, Display
 from trueline.plots.views import View, choose_view
 
 # Probabilities along which lines are drawn.
@@ -141,8 +132,8 @@ class BoundaryDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        check_choice("view", view, ("auto", "plane", "projection"))
-        check_choice("shade", shade, ("classes", "probabilities"))
+        shared.check_choice("view", view, ("auto", "plane", "projection"))
+        shared.check_choice("shade", shade, ("classes", "probabilities"))
         view = "plane" if shade == "probabilities" and view == "auto" else view
         seen = choose_view(estimator, X, y, view, features, at, max_points)
         ticks = _ticks(seen.points, resolution)
@@ -180,13 +171,13 @@ class BoundaryDisplay(Display):
         """
         if self.points.shape[1] not in (1, 2):
             raise ValueError(f"points must have one or two columns, got {self.points.shape[1]}.")
-        ax = axes(ax)
+        ax = shared.axes(ax)
         if self.points.shape[1] == 1:
             self._line(ax)
         else:
             self._plane(ax, arrow)
         # Outside the picture: regions fill it to its edges, and rows may be anywhere.
-        legend_below(ax, 3)
+        shared.legend_below(ax, 3)
         return self._drawn_on(ax)
 
     # --- one coordinate -------------------------------------------------------------------------
@@ -349,7 +340,7 @@ def _comparable(first: float, second: float) -> bool:
 
 def _ticks(points: Array, resolution: int) -> tuple[Array, ...]:
     """A grid that surrounds the rows with some air."""
-    low, high = limits(points, 0.12)
+    low, high = shared.limits(points, 0.12)
     spread = high - low
     if len(spread) == 2 and _comparable(*spread):
         # Both axes have one scale: the shorter one is filled up, or the picture were a strip.

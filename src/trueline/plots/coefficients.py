@@ -9,18 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import (
-    COLOURS,
-    Array,
-    Display,
-    axes,
-    coefficients_of,
-    colour_bar,
-    fitted,
-    grid_of_axes,
-    names_of,
-    title,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, Array, Display
 
 
 @dataclass(repr=False)
@@ -93,9 +83,9 @@ class CoefficientDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, own, _ = fitted(estimator)
-        coef = coefficients_of(model)
-        names = names_of(own if names is None else names, coef.shape[1])
+        model, own, _ = shared.fitted(estimator)
+        coef = shared.coefficients_of(model)
+        names = shared.names_of(own if names is None else names, coef.shape[1])
         classes: Any = getattr(model, "classes_", ())
         if target is None and 1 < len(coef) <= len(COLOURS):
             labels = [str(c) for c in classes] or [f"target {j}" for j in range(len(coef))]
@@ -138,7 +128,9 @@ class CoefficientDisplay(Display):
         order = np.argsort(-size, kind="stable")[:top]
         order = order if sort else np.sort(order)
         k, place = len(coef), np.arange(len(order))
-        ax = axes(ax, (6.4, 1.2 + (0.28 if k == 1 else 0.12 + 0.16 * k) * max(3, len(order))))
+        ax = shared.axes(
+            ax, (6.4, 1.2 + (0.28 if k == 1 else 0.12 + 0.16 * k) * max(3, len(order)))
+        )
         if self.labels is None:
             self.bars_ = self._bars(ax, place, coef[0], order)
         else:
@@ -277,8 +269,8 @@ class ClassCoefficientDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, own, _ = fitted(estimator)
-        coef = coefficients_of(model)
+        model, own, _ = shared.fitted(estimator)
+        coef = shared.coefficients_of(model)
         if not hasattr(model, "classes_"):
             raise ValueError(
                 f"{type(model).__name__} has no classes: plot_coefficients draws regressors."
@@ -310,7 +302,7 @@ class ClassCoefficientDisplay(Display):
         coef = np.asarray(self.coef, dtype=float)
         largest = float(np.abs(coef).max(initial=0.0)) or 1.0
         if shape is None:
-            self._map(axes(ax, self._size(top), is_image=True), coef, largest, top)
+            self._map(shared.axes(ax, self._size(top), is_image=True), coef, largest, top)
         else:
             self._images(coef, largest, shape)
         return self
@@ -323,7 +315,7 @@ class ClassCoefficientDisplay(Display):
     def _map(self, ax: Any, coef: Array, largest: float, top: int | None) -> None:
         order = np.sort(np.argsort(-np.abs(coef).max(axis=0), kind="stable")[:top])
         image = ax.imshow(coef[:, order], cmap=_COLOURS, vmin=-largest, vmax=largest, aspect="auto")
-        names = names_of(self.names, coef.shape[1])
+        names = shared.names_of(self.names, coef.shape[1])
         ax.set_xticks(range(len(order)), [names[j] for j in order], rotation=45, ha="right")
         ax.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
         ax.tick_params(length=0)
@@ -332,21 +324,21 @@ class ClassCoefficientDisplay(Display):
         left_out = coef.shape[1] - len(order)
         if left_out:
             ax.set_xlabel(f"{left_out} columns with smaller coefficients not shown")
-        colour_bar(image, ax, "coefficient")
+        shared.colour_bar(image, ax, "coefficient")
         self._drawn_on(ax)
 
     def _images(self, coef: Array, largest: float, shape: tuple[int, int]) -> None:
         if int(np.prod(shape)) != coef.shape[1]:
             raise ValueError(f"shape={shape} is not that of {coef.shape[1]} columns.")
         k = len(self.classes)
-        grid = grid_of_axes(k, 5, (1.6 * min(k, 5) + 1.0, 1.75 * -(-k // 5)))
+        grid = shared.grid_of_axes(k, 5, (1.6 * min(k, 5) + 1.0, 1.75 * -(-k // 5)))
         for place, row, name in zip(grid, coef, self.classes, strict=True):
             image = place.imshow(row.reshape(shape), cmap=_COLOURS, vmin=-largest, vmax=largest)
-            title(place, str(name))
+            shared.title(place, str(name))
             place.set_xticks([])
             place.set_yticks([])
             place.spines[:].set_color("#BBBBBB")
-        colour_bar(image, grid, "coefficient", shrink=0.8)
+        shared.colour_bar(image, grid, "coefficient", shrink=0.8)
         self._drawn_on(grid)
 
 

@@ -10,17 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.best_subset.search import SubsetPath
-from trueline.plots.style import (
-    COLOURS,
-    CRITERION_WORDS,
-    PALE,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    fitted,
-    legend,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, CRITERION_WORDS, PALE, Array, Display
 from trueline.selection.criteria import CRITERIA
 
 _MOST_NAMES = 40
@@ -76,7 +67,7 @@ class StepsDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        estimator, names, _ = fitted(estimator)
+        estimator, names, _ = shared.fitted(estimator)
         if not getattr(estimator, "history_", None):
             raise ValueError(f"{type(estimator).__name__} has no history of steps to draw.")
         history = estimator.history_
@@ -113,7 +104,7 @@ class StepsDisplay(Display):
         steps = np.arange(len(values))
         came = np.array([bool(names) for names in self.entered], dtype=bool)
         went = np.array([bool(names) for names in self.left], dtype=bool) & ~came
-        ax = axes(ax, (max(6.4, min(0.32 * len(values) + 2.0, 14.0)), 4.8))
+        ax = shared.axes(ax, (max(6.4, min(0.32 * len(values) + 2.0, 14.0)), 4.8))
         ax.plot(steps, values, color=PALE, linewidth=1.0, zorder=1.5)
         if self.errors is not None and np.isfinite(self.errors).any():
             ax.errorbar(steps, values, yerr=self.errors, fmt="none", ecolor=PALE, capsize=2.0)
@@ -141,7 +132,7 @@ class StepsDisplay(Display):
             ax.set_xlabel("step")
             ax.xaxis.get_major_locator().set_params(integer=True)
         if len(self.lines_) > 1:
-            legend(ax, "best")
+            shared.legend(ax, "best")
 
 
 def _change(entered: Sequence[str], left: Sequence[str]) -> str:
@@ -288,7 +279,7 @@ class SubsetDisplay(Display):
         self : SubsetDisplay
         """
         sizes, values, proven, lower = self._sorted()
-        ax = axes(ax)
+        ax = shared.axes(ax)
         ax.plot(sizes, values, color=PALE, linewidth=1.0, zorder=1.5)
         if lower is not None and not proven.all():
             ax.vlines(sizes[~proven], lower[~proven], values[~proven], color=COLOURS[1], lw=1.2)
@@ -321,7 +312,7 @@ class SubsetDisplay(Display):
         ax.set_xlabel("number of columns")
         ax.set_ylabel(CRITERION_WORDS.get(self.criterion, self.criterion))
         ax.xaxis.get_major_locator().set_params(integer=True)
-        legend(ax, "best")
+        shared.legend(ax, "best")
         return self._drawn_on(ax)
 
     def _sorted(self) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_], Array | None]:
@@ -342,7 +333,7 @@ class SubsetDisplay(Display):
 
 
 def _subset_display(path: SubsetPath, criterion: str) -> SubsetDisplay:
-    check_choice("criterion", criterion, (*CRITERIA, "objective"))
+    shared.check_choice("criterion", criterion, (*CRITERIA, "objective"))
     if criterion == "objective":
         return SubsetDisplay(path.k, path.objective, path.proven, criterion, lower=path.lower_bound)
     return SubsetDisplay(path.k, path.criteria[criterion], path.proven, criterion)
@@ -350,7 +341,7 @@ def _subset_display(path: SubsetPath, criterion: str) -> SubsetDisplay:
 
 def _found(estimator: Any, criterion: str | None) -> SubsetDisplay:
     """What a fitted model has found and chosen."""
-    model = fitted(estimator).model
+    model = shared.fitted(estimator).model
     if not isinstance(getattr(model, "path_", None), SubsetPath):
         raise ValueError(
             f"{type(model).__name__} has no path of subsets: fit BestSubset or L0Regression."

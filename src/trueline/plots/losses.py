@@ -22,20 +22,8 @@ from trueline.losses import (
     SquaredHinge,
     ZeroOne,
 )
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    Array,
-    Display,
-    axes,
-    check_is_model,
-    check_one_column,
-    legend,
-    legend_below,
-    lines_of,
-    losses_of,
-    pair_of_axes,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, Array, Display
 
 _POINTS = 601
 # Points that stand for the two sides of a kink.
@@ -102,13 +90,13 @@ class LossDisplay(Display):
         -------
         self : LossDisplay
         """
-        losses = _default_losses() if self.losses is None else losses_of(self.losses)
+        losses = _default_losses() if self.losses is None else shared.losses_of(self.losses)
         kinds = {_is_of_margins(loss) for loss in losses.values()}
         if len(kinds) > 1:
             raise ValueError("Losses of residuals and of margins are not drawn in one picture.")
         # The target: of a residual zero, so that the score is the residual; of a margin +1.
         y = 1.0 if kinds == {True} else 0.0
-        value_ax, slope_ax = pair_of_axes(ax, self.reach)
+        value_ax, slope_ax = shared.pair_of_axes(ax, self.reach)
         if ax is None and self.properties:  # with a line below for each loss
             value_ax.figure.set_size_inches(9.6, 4.2 + 0.25 * len(losses))
         for number, (label, loss) in enumerate(losses.items()):
@@ -133,7 +121,7 @@ class LossDisplay(Display):
         if y:
             self._bounded(value_ax, slope_ax, list(losses.values()))
         if self.properties:
-            legend_below(value_ax, 1)
+            shared.legend_below(value_ax, 1)
         else:
             value_ax.legend(
                 loc="upper right" if y else "upper center", fontsize="small", frameon=False
@@ -202,11 +190,7 @@ def _broken(
 
 
 def plot_losses(
-    estimator: Any = None,
-    ax: Sequence[Any] | None = None,
-    *,
-    reach: float = 2.5,
-    properties: bool = False,
+    estimator: Any = None, ax: Any = None, *, reach: float = 2.5, properties: bool = False
 ) -> LossDisplay:
     """Draw losses side by side with their derivatives; see :class:`LossDisplay`.
 
@@ -293,7 +277,7 @@ class MarginLossDisplay(Display):
         -------
         self : MarginLossDisplay
         """
-        sigmoid_ax, loss_ax = pair_of_axes(ax, self.reach)
+        sigmoid_ax, loss_ax = shared.pair_of_axes(ax, self.reach)
         self._sigmoid(sigmoid_ax)
         self._losses(loss_ax)
         return self._drawn_on((sigmoid_ax, loss_ax))
@@ -307,7 +291,7 @@ class MarginLossDisplay(Display):
         ax.set_ylabel("probability of the second class, $1 / (1 + e^{-z})$")
 
     def _losses(self, ax: Any) -> None:
-        losses = _margin_losses() if self.losses is None else losses_of(self.losses)
+        losses = _margin_losses() if self.losses is None else shared.losses_of(self.losses)
         ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
         highest = 0.0
         for number, (label, loss) in enumerate(losses.items()):
@@ -411,9 +395,9 @@ class OutlierDisplay(Display):
             For :meth:`plot`.
         """
         models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
-        check_one_column(X)
+        shared.check_one_column(X)
         for model in models.values():
-            check_is_model(model)
+            shared.check_is_model(model)
         return _lines(cls, models, X, y).plot(**arguments)
 
     @classmethod
@@ -434,7 +418,7 @@ class OutlierDisplay(Display):
         """
         from sklearn.base import clone
 
-        check_one_column(X)
+        shared.check_one_column(X)
         models = _default_models() if models is None else models
         fitted = {label: clone(model).fit(X, y) for label, model in models.items()}
         return _lines(cls, fitted, X, y).plot(**arguments)
@@ -450,8 +434,8 @@ class OutlierDisplay(Display):
         -------
         self : OutlierDisplay
         """
-        x, y = lines_of(feature=self.feature, target=self.target)
-        ax = axes(ax)
+        x, y = shared.lines_of(feature=self.feature, target=self.target)
+        ax = shared.axes(ax)
         ax.scatter(x, y, s=16, color=GREY, alpha=0.7, linewidths=0, label="data", zorder=2)
         if self.outliers is not None and np.any(self.outliers):
             far = np.asarray(self.outliers, dtype=bool)
@@ -465,7 +449,7 @@ class OutlierDisplay(Display):
             width = max(3.6 - 0.6 * number, 1.2)
             ax.plot(x[order], line[order], color=colour, linewidth=width, label=label, zorder=4)
         ax.set(xlabel=self.name, ylabel="target")
-        legend(ax, "best")
+        shared.legend(ax, "best")
         return self._drawn_on(ax)
 
 

@@ -12,20 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueline.errors import require
 from trueline.online.history import errors_after_passes
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    fitted,
-    legend,
-    limits,
-    new_axes,
-    tidy,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, MARKERS, Array, Display
 from trueline.wording import Readable, counted
 
 
@@ -84,7 +72,7 @@ class MistakeDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        estimator = fitted(estimator).model
+        estimator = shared.fitted(estimator).model
         records, progress = (
             getattr(estimator, "records_", None),
             getattr(estimator, "progress_", None),
@@ -120,8 +108,8 @@ class MistakeDisplay(Display):
         -------
         self : MistakeDisplay
         """
-        check_choice("show", show, ("cumulative", "epochs"))
-        ax = axes(ax)
+        shared.check_choice("show", show, ("cumulative", "epochs"))
+        ax = shared.axes(ax)
         if show == "cumulative":
             self._cumulative(ax)
         else:
@@ -142,7 +130,7 @@ class MistakeDisplay(Display):
             else:
                 ax.plot([], [], "--", color=COLOURS[1], label=label + " (above the picture)")
         ax.set(xlabel="rows seen", ylabel="mistakes so far")
-        legend(ax, "best")
+        shared.legend(ax, "best")
 
     def _epochs(self, ax: Any) -> None:
         if self.epochs is None or not np.size(self.epochs):
@@ -158,7 +146,7 @@ class MistakeDisplay(Display):
         if both:
             after = {"color": COLOURS[1], "label": "rows on the wrong side after it"}
             ax.plot(passes, np.asarray(self.errors, dtype=float), "--s", **style, **after)
-            legend(ax, "upper right")
+            shared.legend(ax, "upper right")
         if not counts[-1]:
             ax.annotate(
                 "none left", (passes[-1], 0.0), (-8, 14), textcoords="offset points", color=GREY
@@ -286,7 +274,7 @@ class UpdateAnimation(Readable):
         """
         from matplotlib.animation import FuncAnimation
 
-        ax = new_axes(size=_CANVAS)
+        ax = shared.new_axes(size=_CANVAS)
         return FuncAnimation(
             ax.figure,
             lambda frame: self.draw(ax, int(frame)),
@@ -307,7 +295,7 @@ class UpdateAnimation(Readable):
             writer = HTMLWriter(fps=frames_per_second, embed_frames=True)
         else:
             raise ValueError(f"An animation is a .gif or an .html file, not {path.name!r}.")
-        ax = new_axes(size=_CANVAS)
+        ax = shared.new_axes(size=_CANVAS)
         with writer.saving(ax.figure, str(path), dpi=100):
             for frame in self.frames:
                 self.draw(ax, int(frame))
@@ -324,8 +312,8 @@ class UpdateAnimation(Readable):
     def draw(self, ax: Any, update: int) -> None:
         """Draw the state after so many corrections on given axes."""
         ax.clear()
-        tidy(ax)
-        low, high = limits(self._X, 0.12)
+        shared.tidy(ax)
+        low, high = shared.limits(self._X, 0.12)
         for number, sign in enumerate((-1.0, 1.0)):
             rows = self._signs == sign
             ax.scatter(

@@ -9,23 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.regression.ridge_cv import RidgeCV
 from trueline.estimators.sparse.paths import RegularizationPath, regularization_path
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    PALE,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    fitted,
-    legend,
-    names_of,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, PALE, Array, Display
 
 _DASHES = ("-", "--", ":", "-.")
 _LINE = 0.17  # inches between two names
@@ -100,7 +91,7 @@ class PathDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, own, transform = fitted(estimator)
+        model, own, transform = shared.fitted(estimator)
         path = path_of(model, transform(X), y, sample_weight)
         # The strength of a ridge regression is that of a sum.
         alphas = path.alphas * (path.total_weight if path.l1_ratio == 0 else 1.0)
@@ -124,12 +115,12 @@ class PathDisplay(Display):
         -------
         self : PathDisplay
         """
-        check_choice("against", against, ("alpha", "norm"))
+        shared.check_choice("against", against, ("alpha", "norm"))
         alphas, coefs, order = self._sorted()
-        names = names_of(self.names, len(coefs))
+        names = shared.names_of(self.names, len(coefs))
         norms = np.abs(coefs).sum(axis=0)
         x = alphas if against == "alpha" else norms
-        ax = axes(ax, (8.0, 4.8))
+        ax = shared.axes(ax, (8.0, 4.8))
         ax.axhline(0.0, color="black", linewidth=0.8)
         if against == "alpha":
             draw_strengths(ax, alphas)
@@ -144,7 +135,7 @@ class PathDisplay(Display):
             }
         self._draw_lines(ax, x, coefs, names, top)
         if mark_strengths(ax, places):
-            legend(ax, _empty_corner(ax, x, coefs))
+            shared.legend(ax, _empty_corner(ax, x, coefs))
         if self.freedom is None:
             self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
         else:
@@ -223,8 +214,7 @@ def _name_lines(ax: Any, x: float, ends: Array, lines: list[tuple[str, Any]]) ->
 def spread(places: Array, gap: float, low: float, high: float) -> Array:
     """The nearest places (in squares) that are at least ``gap`` apart and within the limits.
 
-    With the i-th place in order lowered by i gaps this is isotonic regression, whose solution
-    within limits is the one without, clipped.
+    With the i-th place in order lowered by i gaps this is isotonic regression.
 
     Examples
     --------
@@ -235,16 +225,9 @@ def spread(places: Array, gap: float, low: float, high: float) -> Array:
     """
     order = np.argsort(places, kind="stable")
     steps = gap * np.arange(len(places))
-    blocks: list[tuple[float, int]] = []  # mean and size
-    for value in places[order] - steps:
-        mean, size = float(value), 1
-        while blocks and blocks[-1][0] > mean:
-            before, count = blocks.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
-        blocks.append((mean, size))
-    level = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+    top = max(low, high - steps[-1])
     spaced = np.empty(len(places))
-    spaced[order] = np.clip(level, low, max(low, high - steps[-1])) + steps
+    spaced[order] = isotonic_regression(places[order] - steps, y_min=low, y_max=top) + steps
     return spaced
 
 
@@ -476,7 +459,7 @@ class CVCurveDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, _, transform = fitted(estimator)
+        model, _, transform = shared.fitted(estimator)
         if not hasattr(model, "mse_path_"):
             raise ValueError(
                 f"{type(model).__name__} has no errors of folds: fit LassoCV or ElasticNetCV."
@@ -509,7 +492,7 @@ class CVCurveDisplay(Display):
         self.alpha_1se_ = float(alphas[np.argmax(mean <= limit)])
         shown = positive_strengths(alphas)  # the choice is among all
         alphas, mean, spread = alphas[shown], mean[shown], spread[shown]
-        ax = axes(ax, (8.0, 4.8))
+        ax = shared.axes(ax, (8.0, 4.8))
         self.errorbar_ = ax.errorbar(
             alphas,
             mean,
@@ -527,7 +510,7 @@ class CVCurveDisplay(Display):
             places["one standard error"] = self.alpha_1se_
             ax.axhline(limit, color=GREY, linewidth=0.6)
         if mark_strengths(ax, {name: alpha for name, alpha in places.items() if alpha > 0}):
-            legend(ax, "best")
+            shared.legend(ax, "best")
         ax.set_ylabel(f"mean squared error on held-out rows\n(mean of {folds} folds, ± 1 se)")
         if folds == 1:
             ax.set_ylabel("mean squared error on held-out rows")

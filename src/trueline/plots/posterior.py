@@ -11,21 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    Array,
-    Display,
-    axes,
-    legend,
-    lines_of,
-    names_of,
-    new_axes,
-    over_feature,
-    scatter_rows,
-    tidy,
-    title,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, Array, Display
 from trueline.wording import Readable, counted
 
 _GRID = 80
@@ -86,7 +73,7 @@ class PosteriorDisplay(Readable):
         -------
         self : PosteriorDisplay
         """
-        x, y = lines_of(feature=self.feature, target=self.target)
+        x, y = shared.lines_of(feature=self.feature, target=self.target)
         if not self.model.fit_intercept:
             raise ValueError("The picture shows intercept and slope: fit_intercept must be True.")
         default = sorted({min(step, len(x)) for step in (2, 3, 5, len(x))})
@@ -95,8 +82,8 @@ class PosteriorDisplay(Readable):
             raise ValueError(
                 f"steps must be ascending numbers of points between 1 and {len(x)}, got {steps}."
             )
-        size, shared = (2.9 * len(steps) + 0.4, 5.6), {"sharex": "row", "sharey": "row"}
-        self.axes_ = new_axes(2, len(steps), size=size, squeeze=False, **shared)
+        size, one_scale = (2.9 * len(steps) + 0.4, 5.6), {"sharex": "row", "sharey": "row"}
+        self.axes_ = shared.new_axes(2, len(steps), size=size, squeeze=False, **one_scale)
         self.figure_ = self.axes_[0, 0].figure
         model = clone(self.model)
         seen = 0
@@ -120,7 +107,7 @@ class PosteriorDisplay(Readable):
             getattr(self.axes_[1, 0], limits)(middle - half, middle + half)
 
     def _over_data(self, ax: Any, model: Any, x: Array, y: Array, step: int) -> None:
-        tidy(ax)
+        shared.tidy(ax)
         air = 0.1 * (float(np.ptp(x)) or 1.0)
         grid = np.linspace(x.min() - air, x.max() + air, _GRID)
         low, high = model.predict_interval(grid[:, None]).T
@@ -133,11 +120,11 @@ class PosteriorDisplay(Readable):
         ax.scatter(x[:step], y[:step], s=18, color="black", linewidths=0, zorder=3)
         reach = float(np.ptp(y)) or 1.0
         ax.set(ylim=(y.min() - 0.6 * reach, y.max() + 0.6 * reach), xlabel=self.name)
-        title(ax, counted(step, "point"))
+        shared.title(ax, counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
         """Ellipses of the Student distribution of (intercept, slope)."""
-        tidy(ax)
+        shared.tidy(ax)
         posterior = model.posterior_
         slope = float(posterior.scale()[0, 0])
         at_centre = posterior.rate / posterior.shape / posterior.weight
@@ -268,7 +255,7 @@ class ProcessDisplay(Display):
             For :meth:`plot`.
         """
         check_is_fitted(estimator)
-        column, grid, frame, name = over_feature(X, feature, _PROCESS_GRID, beyond)
+        column, grid, frame, name = shared.over_feature(X, feature, _PROCESS_GRID, beyond)
         mean, std = estimator.predict(frame, return_std=True)
         drawn = None
         if samples:
@@ -286,8 +273,8 @@ class ProcessDisplay(Display):
         -------
         self : ProcessDisplay
         """
-        grid, mean, std = lines_of(grid=self.grid, mean=self.mean, std=self.std)
-        ax = axes(ax)
+        grid, mean, std = shared.lines_of(grid=self.grid, mean=self.mean, std=self.std)
+        ax = shared.axes(ax)
         for width, alpha in ((2, 0.14), (1, 0.22)):
             label = f"{width} standard deviation{'s' if width > 1 else ''}"
             shade = {"color": COLOURS[0], "alpha": alpha, "linewidth": 0, "label": label}
@@ -298,9 +285,9 @@ class ProcessDisplay(Display):
                 name = f"{samples.shape[1]} samples" if s == 0 else None
                 ax.plot(grid, samples[:, s], color=COLOURS[4], linewidth=0.8, label=name)
         ax.plot(grid, mean, color=COLOURS[1], linewidth=2.0, label="mean")
-        scatter_rows(ax, self.feature, self.target, s=12, color=GREY, zorder=3)
+        shared.scatter_rows(ax, self.feature, self.target, s=12, color=GREY, zorder=3)
         ax.set(xlabel=self.name, ylabel="target")
-        legend(ax, "best")
+        shared.legend(ax, "best")
         return self._drawn_on(ax)
 
 
@@ -367,8 +354,8 @@ class LengthScaleDisplay(Display):
         scales = np.atleast_1d(np.asarray(self.length_scales, float))
         if not (scales > 0).all():
             raise ValueError(f"Length scales must be positive, got {self.length_scales!r}.")
-        names = names_of(self.names, len(scales))
-        ax = axes(ax, (6.4, 0.9 + 0.35 * len(scales)))
+        names = shared.names_of(self.names, len(scales))
+        ax = shared.axes(ax, (6.4, 0.9 + 0.35 * len(scales)))
         order = np.argsort(-scales, kind="stable")
         ax.barh([names[j] for j in order], 1.0 / scales[order], color=COLOURS[0])
         ax.set_xlabel("1 / length scale")

@@ -9,19 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from trueline.plots.style import (
-    COLOURS,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    check_is_model,
-    colour_bar,
-    lines_of,
-    over_feature,
-    scatter_rows,
-    title,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, Array, Display
 
 
 @dataclass(repr=False)
@@ -75,7 +64,7 @@ class FitDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        check_is_model(estimator)
+        shared.check_is_model(estimator)
         if is_classifier(estimator):
             raise ValueError(
                 f"{type(estimator).__name__} predicts classes: draw it with plot_confusion or "
@@ -85,7 +74,7 @@ class FitDisplay(Display):
         if np.shape(X)[1] != 1 or not hasattr(X, "__array__"):
             return cls(y_true, y_pred).plot(**arguments)
         # A curve (polynomial features) shows as one only if it is drawn on a fine grid.
-        feature, grid, frame, name = over_feature(X, 0, 200)
+        feature, grid, frame, name = shared.over_feature(X, 0, 200)
         curve = _column(estimator.predict(frame), target)
         return cls(y_true, y_pred, feature, name, (grid, curve)).plot(**arguments)
 
@@ -100,8 +89,8 @@ class FitDisplay(Display):
         -------
         self : FitDisplay
         """
-        y_true, y_pred = lines_of(y_true=self.y_true, y_pred=self.y_pred)
-        ax = axes(ax)
+        y_true, y_pred = shared.lines_of(y_true=self.y_true, y_pred=self.y_pred)
+        ax = shared.axes(ax)
         draw = self._against_truth if self.feature is None else self._over_feature
         draw(ax, y_true, y_pred)
         return self._drawn_on(ax)
@@ -129,7 +118,7 @@ def _column(y: Any, target: int) -> Array:
 
 
 def _scatter(ax: Any, x: Array, y: Array) -> None:
-    scatter_rows(ax, x, y, s=16, color=COLOURS[0], alpha=0.7 if len(x) <= 500 else 0.25)
+    shared.scatter_rows(ax, x, y, s=16, color=COLOURS[0], alpha=0.7 if len(x) <= 500 else 0.25)
 
 
 def _quality(y_true: Array, y_pred: Array) -> str:
@@ -236,7 +225,7 @@ class ConfusionDisplay(Display):
         **arguments
             For :meth:`from_predictions` and :meth:`plot`.
         """
-        check_is_model(estimator)
+        shared.check_is_model(estimator)
         return cls.from_predictions(y, estimator.predict(X), **arguments)
 
     @classmethod
@@ -292,14 +281,14 @@ class ConfusionDisplay(Display):
         -------
         self : ConfusionDisplay
         """
-        check_choice("numbers", numbers, ("counts", "percent", "none"))
+        shared.check_choice("numbers", numbers, ("counts", "percent", "none"))
         counts, k = np.asarray(self.counts, dtype=float), len(self.classes)
         side = min(3.0 + 0.42 * k, 9.0)
-        ax = axes(ax, (side + 0.6, side), is_image=True)
+        ax = shared.axes(ax, (side + 0.6, side), is_image=True)
         total = counts.sum(axis=1, keepdims=True)
         share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
         image = ax.imshow(share, cmap="Blues", vmin=0.0, vmax=1.0)
-        colour_bar(image, ax, "share of the true class", shrink=0.8)
+        shared.colour_bar(image, ax, "share of the true class", shrink=0.8)
         if numbers != "none" and k <= _MOST_WRITTEN:
             self._write(ax, counts, share, numbers)
         names = [str(name) for name in self.classes]
@@ -313,7 +302,7 @@ class ConfusionDisplay(Display):
         ax.set(xlabel="predicted class", ylabel="true class")
         wrong, everything = counts.sum() - np.trace(counts), counts.sum()
         part = 100 * wrong / everything if everything else 0.0
-        title(ax, f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)")
+        shared.title(ax, f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)")
         return self._drawn_on(ax)
 
     def _write(self, ax: Any, counts: Array, share: Array, numbers: str) -> None:

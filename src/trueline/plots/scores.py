@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    PALE,
-    Display,
-    axes,
-    legend,
-    legend_below,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, PALE, Display
 
 
 @dataclass(repr=False)
@@ -89,7 +82,7 @@ class ComparisonDisplay(Display):
                 f"{scores.shape}."
             )
         count, folds = scores.shape
-        ax = axes(ax, (7.2, 1.5 + 0.45 * count))
+        ax = shared.axes(ax, (7.2, 1.5 + 0.45 * count))
         place = np.arange(count)
         mean = scores.mean(axis=1)
         error = scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(count)
@@ -122,7 +115,7 @@ class ComparisonDisplay(Display):
         ax.set(ylim=(count - 0.5, -0.5), xlabel=f"{self.scorer}, {folds} folds")
         self._leave_out_far_ones(ax, mean, error)
         # Outside the picture: the rows of models leave no room for it.
-        legend_below(ax, 2)
+        shared.legend_below(ax, 2)
         return self._drawn_on(ax)
 
     @staticmethod
@@ -229,7 +222,7 @@ class ComplexityDisplay(Display):
         values = np.asarray(self.values, dtype=float)
         is_error = self.scorer.startswith("neg ")
         sign = -1.0 if is_error else 1.0
-        ax = axes(ax, (7.2, 4.6))
+        ax = shared.axes(ax, (7.2, 4.6))
         order = np.argsort(values)
         for which, label, colour, marker in (
             (self.train, "training rows", GREY, "s"),
@@ -249,9 +242,9 @@ class ComplexityDisplay(Display):
         ax.set_xlabel(_LABELS.get(self.parameter, self.parameter))
         ax.set_ylabel(self.scorer.removeprefix("neg "))
         if self.criteria:  # "best" would not see the lines of the other axis
-            legend_below(ax, 4)
+            shared.legend_below(ax, 4)
         else:
-            legend(ax, "best")
+            shared.legend(ax, "best")
         return self._drawn_on(ax)
 
     def _scale(self, ax: Any, values: Any, sign: float) -> None:

@@ -9,20 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    Array,
-    Display,
-    axes,
-    check_choice,
-    fitted,
-    legend,
-    limits,
-    new_axes,
-    title,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, MARKERS, Array, Display
 from trueline.trace import Trace
 
 _SECOND = {"gap": "proven gap", "violation": "largest violation of the KKT conditions"}
@@ -83,7 +71,7 @@ class TraceDisplay(Display):
         if isinstance(estimator, Mapping):
             traces = {name: _trace_of(one) for name, one in estimator.items()}
         else:
-            trace, model = _trace_of(estimator), fitted(estimator).model
+            trace, model = _trace_of(estimator), shared.fitted(estimator).model
             traces = {label or getattr(model, "solver_", type(model).__name__): trace}
         return cls(traces).plot(**arguments)
 
@@ -107,16 +95,16 @@ class TraceDisplay(Display):
         -------
         self : TraceDisplay
         """
-        check_choice("show", show, ("both", "gap", "objective", "errors"))
+        shared.check_choice("show", show, ("both", "gap", "objective", "errors"))
         traces = {label: trace for label, trace in self.traces.items() if len(trace)}
         if not traces:
             raise ValueError("The traces are empty. Fit with trace=True to record one.")
         columns = set.intersection(*(set(trace.columns()) for trace in traces.values()))
-        check_choice("against", against, sorted(columns - {"gap", "objective", "errors"}))
+        shared.check_choice("against", against, sorted(columns - {"gap", "objective", "errors"}))
         self.lines_ = []
         if "objective" not in columns or show == "errors":
-            return self._errors(axes(ax), traces, against)
-        ax = axes(ax, (8.0, 4.4))  # the legend stands beside the lines
+            return self._errors(shared.axes(ax), traces, against)
+        ax = shared.axes(ax, (8.0, 4.4))  # the legend stands beside the lines
         second = next((name for name in ("gap", "violation") if name in columns), None)
         show = "objective" if show == "both" and second is None else show
         lowest = min(np.nanmin(trace["objective"]) for trace in traces.values())
@@ -152,7 +140,7 @@ class TraceDisplay(Display):
         for axis in (ax.xaxis, ax.yaxis):
             axis.get_major_locator().set_params(integer=True)
         if len(self.lines_) > 1:
-            legend(ax, "upper right")
+            shared.legend(ax, "upper right")
         return self._drawn_on(ax)
 
     def _line(self, ax: Any, x: Array, y: Array, style: str, number: int, label: str) -> None:
@@ -186,7 +174,7 @@ class TraceDisplay(Display):
 
 
 def _trace_of(estimator: Any) -> Trace:
-    model = fitted(estimator).model
+    model = shared.fitted(estimator).model
     trace = getattr(model, "trace_", None)
     if trace is None or not len(trace):
         raise ValueError(
@@ -303,7 +291,7 @@ class DescentDisplay(Display):
         """
         models = estimator if isinstance(estimator, Mapping) else {"": estimator}
         traces = {label: _trace_of(one) for label, one in models.items()}
-        first, columns, transform = fitted(next(iter(models.values())))
+        first, columns, transform = shared.fitted(next(iter(models.values())))
         X = transform(X)
         problem = _problem_of(first, X, y)
         d = problem.n_features
@@ -351,12 +339,12 @@ class DescentDisplay(Display):
         count = len(self.paths)
         if ax is None:
             size = (4.6 * count if count > 1 else 5.6, 4.4)
-            ax = new_axes(1, count, size=size, squeeze=False)
+            ax = shared.new_axes(1, count, size=size, squeeze=False)
         places = np.ravel(ax)
         if len(places) != count:
             raise ValueError(f"There are {count} paths to draw on {len(places)} axes.")
         shown = np.vstack([*self.paths.values(), self.minimum[None]])
-        ends = limits(shown[np.isfinite(shown).all(axis=1)], 0.15)
+        ends = shared.limits(shown[np.isfinite(shown).all(axis=1)], 0.15)
         ticks = [np.linspace(a, b, _GRID) for a, b in zip(*ends)]
         mesh = np.meshgrid(*ticks)
         heights = self.objective(np.column_stack([part.ravel() for part in mesh]))
@@ -370,7 +358,7 @@ class DescentDisplay(Display):
             place.set(xlabel=self.names[0], ylabel=self.names[1])
             place.spines[["top", "right"]].set_visible(False)
             if label:
-                title(place, label)
+                shared.title(place, label)
         return self._drawn_on(places)
 
     def _way(self, ax: Any, path: Array) -> None:
@@ -380,7 +368,7 @@ class DescentDisplay(Display):
         ax.plot(*path[0], "o", color=COLOURS[0], markersize=8, label="start", zorder=4)
         style = {"color": "black", "markersize": 12, "markeredgecolor": "white", "zorder": 5}
         ax.plot(*self.minimum, "*", label="minimum", **style)
-        legend(ax, "best")
+        shared.legend(ax, "best")
 
 
 def _problem_of(model: Any, X: Any, y: Any) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import Array, coefficients_of, column_number, dense, names_of
+from trueline.plots.shared import Array, coefficients_of, column_number, dense, names_of
 
 
 @dataclass

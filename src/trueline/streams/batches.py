@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from queue import Queue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,38 +203,31 @@ class Batches(StackedDesign, Readable):
             yield value
 
     def parts_from(self, first: int) -> Iterator[tuple[slice, Design]]:
-        count = first
-        for count, batch in enumerate(_read_ahead(partial(self._blocks, first)), first + 1):
-            expected = np.diff(self.starts[count - 1 : count + 1])
-            if count >= len(self.starts) or batch.shape[0] != expected:
-                break
+        for where, batch in self._as_counted(self._blocks(first), first):
             if self.on_batch is not None:
-                self.on_batch(self.passes + 1, self.starts[count])
-            design = SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
-            yield slice(*self.starts[count - 1 : count + 1]), design
-        else:
-            if count == len(self.starts) - 1:
-                self._done[0] += 1
-                self._is_checked |= first == 0
-                return
-        raise TableError(self._changed)
+                self.on_batch(self.passes + 1, where.stop)
+            yield where, SparseDesign(batch) if sp.issparse(batch) else DenseDesign(batch)
+        self._is_checked |= first == 0
 
     def tables(self) -> Iterator[tuple[slice, dict[str, Any]]]:
         """Where each batch is, and its columns by name, with words and missing values."""
-        names, number = [*self.columns, *([self._target_name] if self._target_name else [])], 0
-        for number, batch in enumerate(_read_ahead(partial(self._as_they_are, names)), 1):
-            expected = np.diff(self.starts[number - 1 : number + 1])
-            if number >= len(self.starts) or len(batch[0]) != expected:
-                break
-            where = slice(*self.starts[number - 1 : number + 1])
+        names = [*self.columns, *([self._target_name] if self._target_name else [])]
+        for where, batch in self._as_counted(self._as_they_are(names), 0):
             if self._target_name and not self._is_target(np.asarray(batch.pop()), where.start):
                 raise TableError(self._reordered)
             yield where, dict(zip(self.columns, batch))
-        else:
-            if number == len(self.starts) - 1:
-                self._done[0] += 1
-                return
-        raise TableError(self._changed)
+
+    def _as_counted(self, batches: Iterator[Any], first: int) -> Iterator[tuple[slice, Any]]:
+        """Batches from one on with their places, read ahead; an error if these have changed."""
+        count = first
+        for count, batch in enumerate(_read_ahead(batches), first + 1):
+            size = batch.shape[0] if hasattr(batch, "shape") else len(batch[0])
+            if count >= len(self.starts) or size != np.diff(self.starts[count - 1 : count + 1]):
+                raise TableError(self._changed)
+            yield slice(*self.starts[count - 1 : count + 1]), batch
+        if count != len(self.starts) - 1:
+            raise TableError(self._changed)
+        self._done[0] += 1
 
     def _as_they_are(self, names: list[str]) -> Iterator[Columns]:
         """Columns batch by batch, with words and missing values."""
@@ -338,37 +329,14 @@ def _not_numbers(name: str, column: NDArray[Any]) -> str:
     )
 
 
-def _read_ahead(make: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
     """What an iterator gives, one ahead, read by a thread of its own."""
-    queue: Queue[tuple[str, Any]] = Queue(maxsize=1)
-    stopped = threading.Event()
-
-    def work() -> None:
-        try:
-            for item in make():
-                queue.put(("item", item))
-                if stopped.is_set():
-                    return
-            queue.put(("end", None))
-        except BaseException as error:
-            queue.put(("error", error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, value = queue.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise value
-            yield value
-    finally:
-        stopped.set()
-        while thread.is_alive():  # it may wait for room
-            while not queue.empty():
-                queue.get()
-            thread.join(timeout=0.05)
+    end = object()
+    with ThreadPoolExecutor(1) as reader:
+        ahead = reader.submit(next, batches, end)
+        while (batch := ahead.result()) is not end:
+            ahead = reader.submit(next, batches, end)
+            yield batch
 
 
 def open_rows(

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -251,10 +252,7 @@ def _expanded(path: str | Path) -> Any:
         if not Path(text).exists():
             raise TableError(f"There is no file or folder {text}.")
         return text
-    found = sorted(str(one) for one in Path().glob(text)) if not Path(text).is_absolute() else []
-    if Path(text).is_absolute():
-        root = Path(text).anchor
-        found = sorted(str(one) for one in Path(root).glob(str(Path(text).relative_to(root))))
+    found = sorted(glob(text, recursive=True, include_hidden=True))
     if not found:
         raise TableError(f"No file is called {text}.")
     return found

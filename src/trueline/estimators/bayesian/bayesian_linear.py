@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,10 +19,8 @@ from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.plan import Plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 @parameters()

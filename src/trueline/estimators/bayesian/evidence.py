@@ -31,6 +31,7 @@ from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import Design, as_design
 from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
+    Attributes,
     LinearEstimator,
     Seen,
     build_problem,
@@ -50,7 +51,7 @@ from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import PendingCertificate, Solution, Status
 from trueline.solvers import (
     PendingProof,
@@ -61,8 +62,6 @@ from trueline.solvers import (
 from trueline.solvers.base import Facts
 from trueline.trace import Trace
 from trueline.wording import counted
-
-Array = NDArray[np.float64]
 
 _SMALL = 150
 
@@ -511,9 +510,7 @@ class ARDRegression(EvidenceRegressor):
     def _kept(self) -> NDArray[np.bool_]:
         return self._keep
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         coef = np.zeros(len(self.lambda_), dtype=W.dtype)
         coef[self._kept()] = W[:, 0]
         return {"coef_": coef, "intercept_": b[0] if fit_intercept else 0.0}

@@ -31,6 +31,7 @@ from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.classification.logistic import LogisticRegression
 from trueline.estimators.shared.classifier import encode_labels
+from trueline.estimators.shared.coupling import with_highest
 from trueline.estimators.shared.parameters import (
     KW_ONLY,
     given,
@@ -40,11 +41,9 @@ from trueline.estimators.shared.parameters import (
     parameters,
     tied,
 )
-from trueline.estimators.shared.validation import new_rows, row_weights, validate_data
+from trueline.estimators.shared.validation import Array, new_rows, row_weights, validate_data
 from trueline.estimators.svm.classifier import best_slopes
 from trueline.estimators.svm.linear import LinearSVC
-
-Array = NDArray[np.float64]
 
 
 @parameters()
@@ -308,11 +307,7 @@ def probabilities_of(scores: Array, calibrators: list[Any], predicted: Index) ->
         return np.column_stack([1 - second, second])
     each = np.stack([_apply(one, scores[:, k]) for k, one in enumerate(calibrators)], axis=1)
     each = np.clip(each, _SURE, 1.0)
-    each = each / each.sum(axis=1, keepdims=True)
-    rows, top = np.arange(len(each)), each.argmax(axis=1)
-    best, given = each[rows, top], each[rows, predicted]
-    each[rows, top], each[rows, predicted] = given, best
-    return each
+    return with_highest(each / each.sum(axis=1, keepdims=True), predicted)
 
 
 def _apply(calibrator: dict[str, Any], scores: Array) -> Array:

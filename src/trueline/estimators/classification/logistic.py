@@ -17,7 +17,6 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_firth
 from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import LabelInference
@@ -37,7 +36,7 @@ from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.separate import Separability, separate
-from trueline.solution import PendingCertificate, Solution, Status
+from trueline.solution import Proof, Solution, Status
 from trueline.solvers import solve_firth
 from trueline.solvers.base import Facts, Monitor, Options
 from trueline.solvers.registry import SOLVERS
@@ -370,9 +369,7 @@ class LogisticRegression(
         name = type(self).__name__
         return run_firth(task.problem, task.X, task.options, task.monitor, name)
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         if not self._is_firth:
             return super()._certify_rounded(problem, solution, W, b)
         assert solution.certificate is not None

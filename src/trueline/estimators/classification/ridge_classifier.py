@@ -14,7 +14,13 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from trueline.cluster import blockwise
 from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge, as_given
 from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
-from trueline.estimators.shared.base import Host, LinearEstimator, fit_with_callbacks
+from trueline.estimators.shared.base import (
+    Attributes,
+    Host,
+    LinearEstimator,
+    Stated,
+    fit_with_callbacks,
+)
 from trueline.estimators.shared.classifier import (
     Codes,
     LinearClassifierBase,
@@ -30,11 +36,9 @@ from trueline.estimators.shared.regressor import real_problem
 from trueline.estimators.shared.validation import row_weights, takes_batches
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 
 class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
@@ -53,9 +57,7 @@ class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
             self.classes_, self._is_multilabel = targets.classes, targets.is_multilabel
         return targets, self._row_weights(targets, sample_weight)
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         targets, weights = self._signed(y, sample_weight, reset)
         return real_problem(self, X, targets.signs, weights, reset)
 
@@ -77,9 +79,7 @@ class SignRegressionClassifier(TieRule, ClassifierMixin, Host):
     def _can_be_in_a_set(self) -> bool:
         return self.class_weight is None and super()._can_be_in_a_set()
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         coef = W[:, 0].copy() if W.shape[1] == 1 else np.ascontiguousarray(W.T)
         return {"coef_": coef, "intercept_": b if fit_intercept else 0.0}
 

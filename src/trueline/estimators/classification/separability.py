@@ -174,8 +174,6 @@ def _doubles(X: Any) -> Any:
     return sp.csr_array(A) if sp.issparse(A) else np.ascontiguousarray(A)
 
 
-Array = NDArray[np.float64]
-
 _NAME = "nearest_points"
 _TITLE = "Wolfe's method for the nearest points of both hulls, on the rows near the margins"
 # The gap, relative to the objective, up to which a margin counts as found.

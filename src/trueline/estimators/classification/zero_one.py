@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks, watch
+from trueline.estimators.shared.base import Array, LinearEstimator, fit_with_callbacks, watch
 from trueline.estimators.shared.classifier import (
     TieRule,
     chosen_by_scores,
@@ -40,8 +40,6 @@ from trueline.separation.zero_one.proof import certify, errors_of, pack_root, se
 from trueline.solvers.base import Cost, Facts, Monitor
 from trueline.trace import Trace
 from trueline.wording import counted
-
-Array = NDArray[np.float64]
 
 _TITLES = {
     "branch_and_bound": "circles, then branch and bound on conflicts between rows",

@@ -28,6 +28,7 @@ from trueline.design import Design, as_design
 from trueline.errors import squares_out_of_range
 from trueline.estimators.shared.base import (
     LinearEstimator,
+    Stated,
     build_problem,
     fit_with_callbacks,
     watch,
@@ -47,13 +48,11 @@ from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.criteria import CRITERIA, Criterion
 from trueline.solvers.base import Cost, Facts, Monitor, Options
 from trueline.trace import Trace
 from trueline.wording import counted, relative
-
-Array = NDArray[np.float64]
 
 # The gap, relative to the square of the target, up to which a support counts as the best.
 _CLOSE = 1e-6
@@ -124,9 +123,7 @@ class SubsetRegressor(LinearRegressorBase, LinearEstimator):
         penalty = L2(float(self.l2)) if self.l2 else NoPenalty()
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         with numeric_target(self, y):
             X, y = checked_rows(self, X, y, reset, y_numeric=True, ensure_all_finite=True)
         X = X.tocsr() if sp.issparse(X) else X

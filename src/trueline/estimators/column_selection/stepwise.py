@@ -20,7 +20,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from trueline.design import Design, as_design
-from trueline.estimators.shared.base import LinearEstimator, Seen, fit_with_callbacks, watch
+from trueline.estimators.shared.base import (
+    Attributes,
+    LinearEstimator,
+    Seen,
+    Stated,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.estimators.shared.validation import (
@@ -32,7 +39,7 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.criteria import CRITERIA
 from trueline.selection.stepwise.pricing import Pricing
 from trueline.selection.stepwise.report import StepwiseExplanation, Watcher, purpose
@@ -48,8 +55,6 @@ from trueline.solvers.base import Monitor, Options
 from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 from trueline.trace import Trace
-
-Array = NDArray[np.float64]
 
 
 class ChosenColumns(TransformerMixin):
@@ -407,9 +412,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         if reset:
             self._learn_categories(X)
         validated = super()._validated_problem(self._as_numbers(X), y, sample_weight, reset)
@@ -492,9 +495,7 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
     def _options(self) -> Options:
         return Options(tol=1e-12)
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         """Zeros for the columns that were not chosen."""
         coef = np.zeros(len(self.support_), dtype=W.dtype)
         coef[self.support_] = W[: self.n_features_, 0]

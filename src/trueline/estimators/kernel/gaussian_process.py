@@ -31,7 +31,7 @@ from trueline.estimators.shared.parameters import (
     settings_of,
 )
 from trueline.estimators.shared.report import Certified, ExplainMixin, threads_text
-from trueline.estimators.shared.validation import numeric_target, validate_data
+from trueline.estimators.shared.validation import Array, numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance, recognise
 from trueline.gaussian_process.likelihood import (
     Likelihood,
@@ -54,8 +54,6 @@ from trueline.guard import Verdict, warn_of_gap
 from trueline.numerics.blas import Tally
 from trueline.trace import Trace
 from trueline.wording import counted
-
-Array = NDArray[np.float64]
 
 # Fewer rows are evaluated by the kernel itself: compiled loops would take longer to load.
 _BY_FORMULA = 100

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _num_samples
 
 from trueline.errors import MemoryNeededError
-from trueline.wording import counted
+from trueline.wording import counted, quantity
 
 
 def recipe_of(model: Any) -> dict[str, Any]:
@@ -81,9 +81,6 @@ def _check_number(name: str, value: Any) -> None:
     )
 
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
 def data_text(X: Any, y: Any) -> str:
     """The size of the data; rows that are no vectors have no columns.
 
@@ -103,7 +100,7 @@ def data_text(X: Any, y: Any) -> str:
     return f"{counted(n, 'row')}{columns}, {'sparse' if sp.issparse(X) else 'dense'}"
 
 
-def matrix_text(n: int, itemsize: int = 8) -> str:
+def matrix_text(n: int) -> str:
     """A square matrix and what it takes.
 
     Examples
@@ -112,10 +109,7 @@ def matrix_text(n: int, itemsize: int = 8) -> str:
     >>> matrix_text(1000)
     '1,000 x 1,000, 8 MB'
     """
-    size, unit = float(itemsize) * n * n, 0
-    while size >= 1000 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{n:,} x {n:,}, {size:.3g} {_UNITS[unit]}"
+    return f"{n:,} x {n:,}, {quantity(8.0 * n * n, 'B')}"
 
 
 def available_bytes() -> int | None:

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -44,9 +43,7 @@ from trueline.gaussian_process.kernel_ridge import (
     certify_equations,
     solve_equations,
 )
-from trueline.guard import Verdict, warn_of_gap
-
-Array = NDArray[np.float64]
+from trueline.guard import Array, Verdict, warn_of_gap
 
 # The gap, relative to half the square of the targets, up to which the equations count as solved.
 _CLOSE = 1e-6

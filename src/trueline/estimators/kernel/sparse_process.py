@@ -6,7 +6,6 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
@@ -17,15 +16,13 @@ from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import check_memory, check_scale, data_text
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters, settings_of
 from trueline.estimators.shared.report import Certified, ExplainMixin
-from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
+from trueline.estimators.shared.validation import Array, new_rows, numeric_target, validate_data
 from trueline.gaussian_process.covariance import cross_covariance, diagonal, recognise
 from trueline.gaussian_process.inducing import InducingBound, choose_points
 from trueline.gaussian_process.likelihood import Likelihood
 from trueline.gaussian_process.proof import kernel_units
 from trueline.gaussian_process.search import climb_function, maximise
 from trueline.gaussian_process.structure import Structure
-
-Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Where to start: the parameters that so many rows find exactly.

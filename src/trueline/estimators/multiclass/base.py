@@ -46,10 +46,8 @@ from trueline.estimators.shared.parameters import (
     parameters,
     tied,
 )
-from trueline.estimators.shared.validation import validate_data
+from trueline.estimators.shared.validation import Array, new_rows, validate_data
 from trueline.wording import Readable, counted, relative
-
-Array = NDArray[np.float64]
 
 
 def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -361,13 +359,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if planes is None:
             return np.column_stack([scores_of(part, X) for part in self.estimators_])
         if hasattr(self, "n_features_in_"):
-            X = validate_data(
-                self,
-                X,
-                accept_sparse=["csr", "csc", "coo"],
-                dtype=[np.float64, np.float32],
-                reset=False,
-            )
+            X = new_rows(self, X)
         return planes.scores(X)
 
     # --- proof ----------------------------------------------------------------------------------

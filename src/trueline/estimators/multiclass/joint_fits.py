@@ -45,13 +45,12 @@ from trueline.moments import Moments
 from trueline.numerics.blas import run_strands
 from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans, shares_work
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Array, MomentsProblem, Problem
 from trueline.problem_set import Member, ProblemSet
-from trueline.solution import PendingCertificate, Solution
+from trueline.solution import Proof, Solution
 from trueline.solvers import PendingProof, evidence_from_moments, solve_from_moments
 from trueline.solvers.base import Monitor
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 # Targets side by side take rows x targets numbers.
@@ -211,7 +210,7 @@ def _in_range(X: Any, classes: Sequence[Moments]) -> bool:
     return bool((size < 1e200).all() and (size[~empty] > 1e-200).all())
 
 
-def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
+def _is_accurate(proof: Proof | None) -> bool:
     """Whether the moments alone have the digits that a fit on the rows would have."""
     if not isinstance(proof, PendingProof) or not proof.factor.condition <= _GOOD_CONDITION:
         return False
@@ -219,7 +218,7 @@ def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
     return proof.factor.coercivity > 0.5 and bool((rounding <= 1e-7 * square).all())
 
 
-def _is_rescaled(proof: Certificate | PendingCertificate | None) -> bool:
+def _is_rescaled(proof: Proof | None) -> bool:
     return isinstance(proof, Certificate) and "column_exponent" in proof.witness
 
 

@@ -24,9 +24,7 @@ from trueline.estimators.multiclass.parts import (
 from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.coupling import agreeing, couple_least_squares, couple_likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.validation import validate_data
-
-Array = NDArray[np.float64]
+from trueline.estimators.shared.validation import Array, validate_data
 
 _BLOCK = 1 << 19  # scores held at a time
 

@@ -19,9 +19,7 @@ from trueline.estimators.multiclass.base import LearnsBatches, parts_have, speak
 from trueline.estimators.multiclass.parts import Binary, threshold_of
 from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.validation import refuse_missing
-
-Array = NDArray[np.float64]
+from trueline.estimators.shared.validation import Array, refuse_missing
 
 
 @parameters()

@@ -65,9 +65,7 @@ from trueline.estimators.multiclass.parts import Binary
 from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.coupling import agreeing, couple_likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
-from trueline.estimators.shared.validation import validate_data
-
-Array = NDArray[np.float64]
+from trueline.estimators.shared.validation import Array, validate_data
 
 #: The designs by name.
 DESIGNS = ("random", "dense", "sparse", "exhaustive", "hadamard")

@@ -29,10 +29,8 @@ from sklearn.utils.validation import (
 from trueline.estimators.classification.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.shared.validation import validate_data
+from trueline.estimators.shared.validation import Array, validate_data
 from trueline.numerics.blas import run_strands
-
-Array = NDArray[np.float64]
 
 
 class Binary(NamedTuple):

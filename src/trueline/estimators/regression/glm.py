@@ -19,12 +19,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
 from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    Stated,
+    Task,
+    build_problem,
+    fit_with_callbacks,
+)
 from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.likelihood import Likelihood, of_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
@@ -45,13 +50,11 @@ from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedi
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
-from trueline.problem import Problem
-from trueline.solution import PendingCertificate, Solution
+from trueline.problem import Array, Problem
+from trueline.solution import Proof, Solution
 from trueline.solvers import solve_locally
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.registry import SOLVERS
-
-Array = NDArray[np.float64]
 
 # Logarithms of exposures whose products with counts and weights stay far from the range's ends.
 _FARTHEST = 80.0
@@ -256,7 +259,7 @@ class GeneralizedLinearRegressor(
         reset: bool,
         offset: Any = None,
         exposure: Any = None,
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    ) -> Stated:
         if not (is_plain(X, y) and y.ndim == 1):
             with numeric_target(self, y):
                 X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
@@ -323,9 +326,7 @@ class GeneralizedLinearRegressor(
         solution.seconds = time.perf_counter() - begin
         return solution
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         before = solution.certificate
         if before is None or before.kind != "local" or np.isinf(before.gap):
             return super()._certify_rounded(problem, solution, W, b)
@@ -339,9 +340,7 @@ class GeneralizedLinearRegressor(
         self, X: Any, y: Any, sample_weight: Any, offset: Any = None, exposure: Any = None
     ) -> tuple[Any, Any, Any]:
         y = np.asarray(y, dtype=np.float64).ravel()
-        weights = None
-        if sample_weight is not None:
-            weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), y.shape)
+        weights = None if sample_weight is None else weights_of(sample_weight, len(y))
         shift = as_offset(offset, exposure, len(y), self._is_log)
         target, weights = expose(y, weights, shift, self._power, self._is_log)
         return X, target, weights

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -19,8 +18,6 @@ from trueline.problem import MomentsProblem
 from trueline.solvers import solve_from_moments, solve_nonnegative
 from trueline.solvers.base import Facts
 from trueline.wording import counted
-
-Array = NDArray[np.float64]
 
 
 class FittedFromMoments(GaussianLikelihood):

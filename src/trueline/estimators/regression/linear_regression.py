@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,12 +20,10 @@ from trueline.losses import LOSSES, Loss, as_loss
 from trueline.numerics.blas import singular_values
 from trueline.penalties import PENALTIES, NonNegative, NoPenalty, Penalty, as_penalty
 from trueline.planner import execute, make_plan
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Array, MomentsProblem, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 from trueline.solvers.registry import SOLVERS
-
-Array = NDArray[np.float64]
 
 # Products that take some milliseconds: up to so many the rank is worked out after every solver.
 _QUICK = 1e7

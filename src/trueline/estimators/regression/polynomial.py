@@ -23,11 +23,9 @@ from trueline.losses import Squared
 from trueline.numerics.precision import residual_doubled, two_product, two_sum
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solvers import solve_by_rows
 from trueline.trace import Trace
-
-Array = NDArray[np.float64]
 
 
 def powers_doubled(X: Array, degree: int) -> tuple[Array, Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.shared.base import LinearEstimator
@@ -14,8 +13,6 @@ from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 #: The methods of lectures, by their names in the registry.
 DESCENTS = ("conjugate_gradient", "gradient_descent", "stochastic_gradient", "mini_batch")

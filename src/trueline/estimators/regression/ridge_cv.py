@@ -44,7 +44,7 @@ from trueline.moments import Moments
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import execute_paths, make_set_plans
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.cross_validation import (
     edge_notes,
     fold_problems,
@@ -60,8 +60,6 @@ from trueline.solution import PathSolution
 from trueline.solvers import MOST_DENSE, Spectrum
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
-
-Array = NDArray[np.float64]
 
 DEFAULT_ALPHAS = (0.1, 1.0, 10.0)
 # Stands for the strength until it is chosen; as an array it is not printed as a number.

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
-from trueline.estimators.shared.base import Host
-from trueline.estimators.shared.validation import validate_data, with_weight
+from trueline.estimators.shared.base import Array, Host
+from trueline.estimators.shared.validation import validate_data, weights_of, with_weight
 from trueline.inference import CoefficientTable, fisher_covariance, quantile_covariance
-
-Array = NDArray[np.float64]
 
 
 class QuantileInference(Host):
@@ -197,7 +195,7 @@ class FisherInference(Host):
         # (dm/dz)^2 / V(m), dm/dz = m for the logarithm and 1 for the identity.
         working = s * mean ** ((2.0 if model._is_log else 0.0) - power)
         covariance = fisher_covariance(problem.design, working, fit_intercept)
-        rows = float(_counted(sample_weight, len(y)))
+        rows = float(weights_of(sample_weight, len(y)).sum())
         count = problem.n_features + fit_intercept
         if dispersion is None:
             dispersion = 1.0 if power == 1 else "pearson"
@@ -218,13 +216,6 @@ class FisherInference(Host):
         names, coefficients = _named(self, W, b, fit_intercept)
         method, details = f", {said} {factor:.5g}", {"dispersion": np.array(factor)}
         return _of_fisher(names, coefficients, factor * covariance, method, details)
-
-
-def _counted(sample_weight: Any, n: int) -> float:
-    """The sum of the weights."""
-    if sample_weight is None:
-        return float(n)
-    return float(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n).sum())
 
 
 class LabelInference(Host):

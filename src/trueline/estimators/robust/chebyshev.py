@@ -13,11 +13,9 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parame
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import MaximumError
 from trueline.penalties import NoPenalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 #: Names of solvers here, and in the registry.
 _SOLVERS = {

@@ -22,13 +22,11 @@ from trueline.losses import Huber
 from trueline.numerics.blas import single_threaded_blas
 from trueline.penalties import L2
 from trueline.plan import Plan
-from trueline.problem import ConcomitantProblem, Problem
-from trueline.solution import PendingCertificate, Solution
+from trueline.problem import Array, ConcomitantProblem, Problem
+from trueline.solution import Proof, Solution
 from trueline.solvers import solve_concomitant
 from trueline.solvers.base import Facts
 from trueline.solvers.registry import SOLVERS
-
-Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # A gap is quadratic in the gradient; and no less than this is asked for.
@@ -148,9 +146,7 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
         self.scale_ = float(solution.extra["scale"])
         super()._store(problem, plan, solution, dtype, y_ndim)
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         certificate = solution.certificate
         assert certificate is not None
         return certify_concomitant(

@@ -8,20 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_ordered
 from trueline.estimators.regression.standard_errors import QuantileInference
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import Attributes, LinearEstimator, build_problem
 from trueline.estimators.shared.likelihood import Likelihood
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
-from trueline.problem import Problem
-from trueline.solution import PendingCertificate, Solution
+from trueline.problem import Array, Problem
+from trueline.solution import Proof, Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 #: scikit-learn's names of solvers, and ours.
 _SOLVERS = {
@@ -171,9 +168,7 @@ default="auto"
             )
         return "non_crossing"
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         certificate = solution.certificate
         assert certificate is not None
         if certificate.kind != "ordered duality" or "column_exponent" in certificate.witness:
@@ -182,9 +177,7 @@ default="auto"
         witness = certificate.witness
         return certify_ordered(problem, W, b, witness["dual"], witness["order"])
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         if not self._is_several:
             return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
         return {"coef_": np.ascontiguousarray(W.T), "intercept_": b if fit_intercept else 0 * b}

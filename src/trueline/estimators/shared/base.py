@@ -54,7 +54,7 @@ from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
-from trueline.solution import PendingCertificate, Solution, Status, resolved
+from trueline.solution import Proof, Solution, Status, resolved
 from trueline.solvers.base import Event, Monitor, Options
 from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
@@ -199,6 +199,9 @@ class _Bar:
 
 
 Array = NDArray[np.float64]
+#: A problem, and the rows and the target as they were checked.
+Stated = tuple[Problem, Any, NDArray[Any]]
+Attributes = dict[str, Any]
 
 
 class Task(NamedTuple):
@@ -231,7 +234,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     coef_: NDArray[Any]
     intercept_: Any
-    _certificate: Certificate | PendingCertificate | None
+    _certificate: Proof | None
     _plan: Plan
     _solution_facts: dict[str, Any]
 
@@ -446,15 +449,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if claimed and not solution.status.is_final:
             self._warn(solution)
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         """Coefficients and intercepts in scikit-learn's shapes."""
         return {"coef_": np.ascontiguousarray(W.T), "intercept_": b if fit_intercept else 0 * b}
 
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate | PendingCertificate:
+    def _certify_rounded(self, problem: Any, solution: Solution, W: Any, b: Any) -> Proof:
         """The certificate of coefficients rounded to single precision."""
         return certify_rounded(problem, solution, W.astype(np.float64), b.astype(np.float64))
 
@@ -628,9 +627,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         return in_given_terms(plan, self._strength_in_sum, penalty, total, given)
 
     @abstractmethod
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         """Check the input and state the problem."""
 
 

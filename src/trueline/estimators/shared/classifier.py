@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from trueline.cluster import blockwise
-from trueline.estimators.shared.base import Host, build_problem
+from trueline.estimators.shared.base import Attributes, Host, Stated, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import (
     are_labels,
@@ -26,14 +26,14 @@ from trueline.estimators.shared.validation import (
     is_plain,
     keep_columns_of,
     refuse_missing,
+    weights_of,
     with_weight,
 )
 from trueline.losses import Loss
 from trueline.penalties import Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.wording import counted
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
@@ -57,7 +57,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     # Labels that need no conversion are the rule; asking what else they might be takes longer.
     if not (type(y) is np.ndarray and y.ndim == 1):
         y = column_or_1d(y, warn=True)
-    if (found := _two_numbers(y) or _few_numbers(y) or _few_words(y)) is not None:
+    if (found := _few_numbers(y) or _few_words(y)) is not None:
         return found
     check_labels(y, name)
     classes, codes = np.unique(y, return_inverse=True)
@@ -98,19 +98,6 @@ def check_labels(y: Any, name: str) -> None:
         ) from error
 
 
-def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
-    """The same without sorting, if y holds two whole numbers; None if it does not."""
-    if y.dtype.kind not in "iuf" or len(y) == 0:
-        return None
-    low, high = y.min(), y.max()
-    if not (low < high and float(low).is_integer() and float(high).is_integer()):
-        return None
-    codes = (y == high).astype(np.intp)
-    if np.count_nonzero(y == low) + np.count_nonzero(codes) != len(y):
-        return None
-    return np.array([low, high]), codes
-
-
 def _few_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     """The same by counting, if y holds a few whole numbers near to each other."""
     if y.dtype.kind not in "iuf" or len(y) == 0:
@@ -118,7 +105,9 @@ def _few_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     low, high = y.min(), y.max()
     if not (0 < float(high) - float(low) <= len(y) and float(low).is_integer()):
         return None
-    places = (y - low).astype(np.intp)
+    # Differences of short integers may be no short integers.
+    wide = y.astype(np.int64, copy=False) if y.dtype.kind == "i" else y
+    places = (wide - low).astype(np.intp, copy=False)
     if y.dtype.kind == "f" and (places + low != y).any():
         return None
     is_there = np.bincount(places) > 0
@@ -319,9 +308,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- the problem ----------------------------------------------------------------------------
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         if not is_plain(X, y, of_labels=True):
             X, y = checked_rows(self, X, y, reset)
         elif reset:
@@ -416,9 +403,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     # --- what was found -------------------------------------------------------------------------
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         level = b if fit_intercept else np.zeros_like(b)
         coef, count = np.ascontiguousarray(W.T), len(self.classes_)
         if len(self._present) < count:
@@ -452,10 +437,7 @@ class LinearClassifierBase(ClassifierMixin, Host):
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
-        weights = None
-        if sample_weight is not None:
-            given = np.asarray(sample_weight, dtype=np.float64)
-            weights = np.broadcast_to(given, len(codes))
+        weights = None if sample_weight is None else weights_of(sample_weight, len(codes))
         weights = self._with_class_weights(self.classes_, codes, weights)
         target = self._target(codes, len(self.classes_))
         if self._lacks_classes:

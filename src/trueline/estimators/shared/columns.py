@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import AugmentedDesign, Design, as_suitable_design
-from trueline.estimators.shared.base import Host, fit_with_callbacks
+from trueline.estimators.shared.base import Attributes, Host, fit_with_callbacks
 from trueline.estimators.shared.validation import takes_batches
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers import orthogonal_complement
-
-Array = NDArray[np.float64]
 
 
 class ColumnRank(Host):
@@ -90,9 +88,7 @@ class ConstantColumn(Host):
     def _with_constant(self, X: Any) -> Design:
         return with_constant(X, self.intercept_scaling)
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         if self._penalises_intercept:
             W, b = apart(W, self.intercept_scaling)
         return super()._fitted_attributes(W, b, y_ndim, self.fit_intercept)

@@ -137,6 +137,13 @@ def _climb(r: Array, plus: Array, minus: Array) -> Array:
     return p
 
 
+def with_highest(p: Array, chosen: NDArray[np.intp]) -> Array:
+    """Probabilities in which the chosen class of each row has changed places with the highest."""
+    rows, top, p = np.arange(len(p)), p.argmax(axis=1), p.copy()
+    p[rows, top], p[rows, chosen] = p[rows, chosen], p[rows, top]
+    return p
+
+
 def agreeing(p: Array, chosen: NDArray[np.intp]) -> Array:
     """The nearest probabilities (by squared differences) whose highest is that of the chosen class.
 

@@ -23,12 +23,11 @@ from trueline.guard import Verdict, verdict_of
 from trueline.moments import SharedMoments
 from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Solution
 from trueline.solvers.base import Monitor, Options
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 

@@ -17,16 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.base import Host
+from trueline.estimators.shared.base import Array, Host
 from trueline.estimators.shared.objective import Objective
 from trueline.estimators.shared.validation import weights_of
 from trueline.losses.noise import Noise
 from trueline.penalties.prior import log_prior
-
-Array = NDArray[np.float64]
 
 
 def rows_likelihood(

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueline.design import Design, as_design
 from trueline.losses import smoothed
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.wording import Readable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

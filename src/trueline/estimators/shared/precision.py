@@ -22,15 +22,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.design import AugmentedDesign, Design, SparseDesign, as_design
 from trueline.guard import is_about
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NonNegative, Penalty
-from trueline.problem import MomentsProblem, Problem
-from trueline.solution import PendingCertificate, Solution
+from trueline.problem import Array, MomentsProblem, Problem
+from trueline.solution import Proof, Solution
 from trueline.solvers import (
     PendingProof,
     evidence_at,
@@ -41,8 +40,6 @@ from trueline.solvers import (
     row_space,
 )
 from trueline.solvers.base import Monitor, seen_through
-
-Array = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e100, 1e-100
 # Squares of coefficients of columns and targets near one that are below what certificates claim.
@@ -288,9 +285,7 @@ def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
     return bool(problem.objective(W + dW, b + db) - before > _FELT_ELSEWHERE * abs(before))
 
 
-def certify_rounded(
-    problem: Any, solution: Solution, W: Array, b: Array
-) -> Certificate | PendingCertificate:
+def certify_rounded(problem: Any, solution: Solution, W: Array, b: Array) -> Proof:
     """The certificate of coefficients rounded to single precision."""
     from trueline.certificates.choose import BESIDE, certify, certify_beside
     from trueline.certificates.quadratic import certify_quadratic

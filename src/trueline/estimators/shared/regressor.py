@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.cluster import blockwise
 from trueline.design.columns import submatrix
-from trueline.estimators.shared.base import Host, build_problem
+from trueline.estimators.shared.base import Attributes, Host, Stated, build_problem
 from trueline.estimators.shared.likelihood import log_posterior, rows_likelihood
 from trueline.estimators.shared.validation import (
     checked_rows,
@@ -49,11 +49,9 @@ from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.penalties.group import BlockNorms
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):
@@ -72,14 +70,10 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):
         """The problem of checked data, with rows of weight zero in their place."""
         return self._problem(X, Y, weights)
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         return real_problem(self, X, y, sample_weight, reset)
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         """Coefficients and intercepts in scikit-learn's shapes."""
         single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
         coef = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
@@ -117,9 +111,7 @@ class SingleTarget:
     _leaves_out_idle_rows = True
 
 
-def real_problem(
-    model: Any, X: Any, y: Any, sample_weight: Any, reset: bool
-) -> tuple[Problem, Any, NDArray[Any]]:
+def real_problem(model: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
     """Check the data of a model with real targets, and state its problem."""
     ndim = np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)
     if model._targets == "one" and ndim == 2:

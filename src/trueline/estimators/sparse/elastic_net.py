@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods
@@ -28,11 +27,9 @@ from trueline.estimators.shared.validation import takes_batches, wrappers
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 
 def elastic_net_penalty(

@@ -37,7 +37,7 @@ from trueline.guard import warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute_paths, make_set_plans
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.selection.cross_validation import (
     edge_notes,
     fold_problems,
@@ -143,8 +143,6 @@ def _folds(cv: Any, X: Any, y: Any) -> int | None:
     except (TypeError, ValueError):  # groups, which only a fit is given
         return None
 
-
-Array = NDArray[np.float64]
 
 #: Parameters of the elastic net that are chosen, or that have no meaning in a search.
 CHOSEN = ["alpha", "warm_start"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator, Stated, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import (
     GaussianLikelihood,
@@ -22,11 +22,9 @@ from trueline.estimators.sparse.elastic_net_cv import CHOSEN, ChosenByFolds
 from trueline.estimators.sparse.paths import lasso_path
 from trueline.losses import Squared
 from trueline.penalties import Group, MultiTask, Penalty
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-
-Array = NDArray[np.float64]
 
 
 def group_labels(groups: Any, n_features: int) -> tuple[NDArray[np.intp], list[Any]]:
@@ -271,9 +269,7 @@ class CoupledTargets(_Host):
     def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
         return MultiTask(strength, l1_ratio)
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
+    def _validated_problem(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Stated:
         """As for other estimators; a single target given as a vector is refused."""
         problem, X, y = super()._validated_problem(X, y, sample_weight, reset)
         if y.ndim == 1:

@@ -28,14 +28,12 @@ from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, MultiTask, Penalty
 from trueline.planner import execute_paths, make_set_plans
-from trueline.problem import Problem
+from trueline.problem import Array, Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.selection import criteria
 from trueline.selection.cross_validation import largest_correlation, largest_strength, strengths
 from trueline.solvers.base import Options
 from trueline.wording import Readable, counted
-
-Array = NDArray[np.float64]
 
 
 @contextmanager

@@ -40,15 +40,14 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.classifier import TieRule, chosen_by_scores, encode_labels
-from trueline.estimators.shared.coupling import couple_least_squares
+from trueline.estimators.shared.coupling import couple_least_squares, with_highest
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.validation import wrappers
 from trueline.estimators.svm.base import Host
-from trueline.kernels import KernelSource, MatrixSource, kernel_scores
+from trueline.kernels import Array, KernelSource, MatrixSource, kernel_scores
 from trueline.numerics.blas import run_strands
 from trueline.solvers import DualProgram, DualSolution, is_whole, whole_matrix
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
@@ -503,9 +502,4 @@ def probabilities(scores: Array, A: Array, B: Array, predicted: Index) -> Array:
     if scores.shape[1] == 1:
         return np.column_stack([first, 1 - first])
     k = int((1 + math.isqrt(1 + 8 * scores.shape[1])) // 2)
-    coupled = couple_least_squares(1 - first, k)
-    rows = np.arange(len(scores))
-    top = coupled.argmax(axis=1)
-    best, given = coupled[rows, top], coupled[rows, predicted]
-    coupled[rows, top], coupled[rows, predicted] = given, best
-    return coupled
+    return with_highest(couple_least_squares(1 - first, k), predicted)

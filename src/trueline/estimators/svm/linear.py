@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from trueline.design import as_suitable_design
 from trueline.estimators.classification.separability import solve_hard_margin
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import Attributes, LinearEstimator, build_problem
 from trueline.estimators.shared.classifier import (
     LinearClassifierBase,
     SparseCoefficients,
@@ -286,9 +286,7 @@ class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, TieRul
             rows = X.tocsr() if sp.issparse(X) else X
             self.support_vectors_ = rows[self.support_]
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         if self._is_pair:  # one score is enough for two classes
             W, b = W[:, 1:] - W[:, :1], b[1:] - b[:1]
         return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
@@ -403,9 +401,7 @@ class LinearSVR(ConstantColumn, SingleTarget, LinearRegressorBase, LinearEstimat
             tol=self.tol / 100, max_iter=max(1, self.max_iter), random_state=self.random_state
         )
 
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
+    def _fitted_attributes(self, W: Any, b: Any, y_ndim: int, fit_intercept: bool) -> Attributes:
         if not self.fit_intercept:
             return {"coef_": W[:, 0].copy(), "intercept_": 0.0}
         return {"coef_": W[:-1, 0].copy(), "intercept_": W[-1] * self.intercept_scaling}

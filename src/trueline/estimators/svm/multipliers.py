@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.kernel import SupportVectorCertificate
-from trueline.kernels import KernelFunction, KernelSource, largest_exponent
+from trueline.kernels import Array, KernelFunction, KernelSource, largest_exponent
 from trueline.solvers import DualProgram, DualSolution, by_row, largest_score, levels
 
 # Below so many rows single precision gains nothing that anybody would notice.
@@ -89,8 +89,6 @@ def _off_scores(
     rounding = digits * (np.abs(rows) @ np.abs(own))
     return float(np.maximum(np.abs(rows @ own - scores[index]) - rounding, 0.0).max(initial=0.0))
 
-
-Array = NDArray[np.float64]
 
 # Squares of sums of multipliers must stay within doubles, with room for sums over rows.
 _LARGEST, _SMALLEST = 1e290, 1e-290

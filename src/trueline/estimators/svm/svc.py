@@ -27,10 +27,9 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.svm.base import SupportVectorMachine
 from trueline.estimators.svm.classifier import Pair, PairwiseClassifier
 from trueline.estimators.svm.multipliers import normalised, priced
-from trueline.kernels import KernelSource
+from trueline.kernels import Array, KernelSource
 from trueline.solvers import DualProgram, DualSolution, filled, largest_score, levels, solve_dual
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)

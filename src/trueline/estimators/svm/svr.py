@@ -17,10 +17,8 @@ from sklearn.utils.validation import _num_samples
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.svm.base import Host, SupportVectorMachine
 from trueline.estimators.svm.multipliers import normalised, priced
-from trueline.kernels import KernelSource
+from trueline.kernels import Array, KernelSource
 from trueline.solvers import DualProgram, DualSolution, filled
-
-Array = NDArray[np.float64]
 
 
 class SingleMachine(Host):

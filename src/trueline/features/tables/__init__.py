@@ -5,7 +5,7 @@ module             holds
 =================  ================================================================
 ``columns``        a column of any DataFrame as Arrow, and what it seems to be
 ``encoders``       what is learned of a column: numbers, categories, dates, texts
-``assembly``       blocks of columns into one matrix, without copies in between
+``assembly``       blocks of columns side by side in one matrix
 ``transformer``    ``TableFeatures`` and ``design_matrix``
 =================  ================================================================
 

@@ -11,7 +11,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from trueline.errors import TableError, require
-from trueline.features.tables.assembly import Block, Codes, Entries, Values
+from trueline.features.tables.assembly import Levels, marks
 from trueline.features.tables.columns import TableColumn, are_codes
 from trueline.table.columns import (
     DAY,
@@ -49,6 +48,8 @@ class Encoder(ABC):
     name: str
     kind: str
     notes: list[str]
+    #: Of the rows of ``fit``: if values were missing, a column says which are.
+    missing_share: float
 
     @property
     @abstractmethod
@@ -61,13 +62,14 @@ class Encoder(ABC):
         """Entries per row that are not zero, on average over the rows of ``fit``."""
 
     @abstractmethod
-    def blocks(self, column: TableColumn) -> list[Block]:
+    def blocks(self, column: TableColumn) -> list[Any]:
         """The columns that come out, for the rows of a table."""
 
+    def _with_mark(self, names: list[str]) -> list[str]:
+        return names + [f"{self.name} is missing"] * (self.missing_share > 0)
 
-def indicator(mask: NDArray[np.bool_]) -> Codes:
-    """A column that is one where the mask is."""
-    return Codes(np.where(mask, np.int32(0), np.int32(-1)), 1)
+    def _marked(self, blocks: list[Any], missing: NDArray[np.bool_]) -> list[Any]:
+        return [*blocks, marks(missing)] if self.missing_share > 0 else blocks
 
 
 @dataclass
@@ -105,17 +107,14 @@ class Numbers(Encoder):
 
     @property
     def names(self) -> list[str]:
-        return [self.name] + [f"{self.name} is missing"] * (self.missing_share > 0)
+        return self._with_mark([self.name])
 
     @property
     def entries(self) -> float:
         return 1.0 + self.missing_share
 
-    def blocks(self, column: TableColumn) -> list[Block]:
-        made: list[Block] = [Values(partial(self._values, column))]
-        if self.missing_share > 0:
-            made.append(indicator(np.isnan(column.numbers)))
-        return made
+    def blocks(self, column: TableColumn) -> list[Any]:
+        return self._marked([self._values(column)], np.isnan(column.numbers))
 
     def _values(self, column: TableColumn) -> NDArray[np.float64]:
         values = _finite(column)
@@ -133,7 +132,6 @@ class Numbers(Encoder):
                 values = shifted
             else:  # divided first, differences stay in range
                 values = values / self.scale - self.shift / self.scale
-        column.release()
         return values
 
 
@@ -181,18 +179,15 @@ class Booleans(Encoder):
 
     @property
     def names(self) -> list[str]:
-        return [self.name] + [f"{self.name} is missing"] * (self.missing_share > 0)
+        return self._with_mark([self.name])
 
     @property
     def entries(self) -> float:
         return self.true_share + self.missing_share
 
-    def blocks(self, column: TableColumn) -> list[Block]:
+    def blocks(self, column: TableColumn) -> list[Any]:
         truth = _truth(column)
-        made: list[Block] = [indicator(truth == 1.0)]
-        if self.missing_share > 0:
-            made.append(indicator(np.isnan(truth)))
-        return made
+        return self._marked([marks(truth == 1.0)], np.isnan(truth))
 
 
 def _truth(column: TableColumn) -> NDArray[Any]:
@@ -227,21 +222,16 @@ class Texts(Encoder):
     @property
     def names(self) -> list[str]:
         parts = self.transformer.get_feature_names_out()
-        return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
-            self.missing_share > 0
-        )
+        return self._with_mark([f"{self.name}: {part}" for part in parts])
 
     @property
     def entries(self) -> float:
         return self.per_row + self.missing_share
 
-    def blocks(self, column: TableColumn) -> list[Block]:
+    def blocks(self, column: TableColumn) -> list[Any]:
         matrix = sparse.csr_matrix(self.transformer.transform(column.texts), dtype=np.float64)
         matrix.sort_indices()
-        made: list[Block] = [Entries(matrix)]
-        if self.missing_share > 0:
-            made.append(indicator(column.missing))
-        return made
+        return self._marked([matrix], column.missing)
 
 
 @dataclass
@@ -314,10 +304,10 @@ class Categories(Encoder):
     def entries(self) -> float:
         return self.share
 
-    def blocks(self, column: TableColumn) -> list[Block]:
+    def blocks(self, column: TableColumn) -> list[Any]:
         codes, texts = column.coded
         place = np.array([*self._places(texts), self._missing_place], dtype=np.int32)
-        return [Codes(place[codes], len(self.levels) + self.other + self.has_missing)]
+        return [Levels(place[codes], len(self.levels) + self.other + self.has_missing)]
 
     @property
     def _missing_place(self) -> int:
@@ -407,28 +397,22 @@ class Dates(Encoder):
         parts = [f"years since {day_text(self.first)}", "sin(year)", "cos(year)"]
         parts += ["sin(day)", "cos(day)"] * self.clock
         parts += list(WEEKDAYS) * self.weekdays
-        return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
-            self.missing_share > 0
-        )
+        return self._with_mark([f"{self.name}: {part}" for part in parts])
 
     @property
     def entries(self) -> float:
         return 3.0 + 2.0 * self.clock + self.weekdays + self.missing_share
 
-    def blocks(self, column: TableColumn) -> list[Block]:
+    def blocks(self, column: TableColumn) -> list[Any]:
         moments = instants(column)
         missing = moments == NOTHING
         self._look_outside(moments, missing)
-        made: list[Block] = [Values(partial(self._years, moments, missing))]
-        waves: list[Any] = [np.sin, np.cos]
-        made += [Values(partial(_wave, f, moments, missing, YEAR)) for f in waves]
-        if self.clock:
-            made += [Values(partial(_wave, f, moments, missing, DAY)) for f in waves]
+        made: list[Any] = [self._years(moments, missing)]
+        for period in (YEAR, DAY) if self.clock else (YEAR,):
+            made += [np.where(missing, 0.0, wave(f, moments, period)) for f in (np.sin, np.cos)]
         if self.weekdays:
-            made.append(Codes(np.where(missing, np.int32(-1), weekday(moments)), 7))
-        if self.missing_share > 0:
-            made.append(indicator(missing))
-        return made
+            made.append(Levels(np.where(missing, np.int32(-1), weekday(moments)), 7))
+        return self._marked(made, missing)
 
     def _look_outside(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> None:
         """Refuse dates outside the range, or warn of those far outside."""
@@ -449,9 +433,3 @@ class Dates(Encoder):
             moments = np.clip(moments, self.first, self.last)
         years = (moments.astype(np.float64) - self.first) / YEAR
         return np.where(missing, self.mean_years, years)
-
-
-def _wave(
-    f: Any, moments: NDArray[np.int64], missing: NDArray[np.bool_], period: float
-) -> NDArray[np.float64]:
-    return np.where(missing, 0.0, wave(f, moments, period))

@@ -11,18 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    PALE,
-    Array,
-    Display,
-    fitted,
-    legend,
-    names_of,
-    new_axes,
-    tidy,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, PALE, Array, Display
 
 _TITLES = {
     1.0: "$\\|w\\|_1 \\leq t$",
@@ -91,14 +81,14 @@ class BallDisplay(Display):
         **arguments
             For :meth:`plot`.
         """
-        model, names, transform = fitted(estimator)
+        model, names, transform = shared.fitted(estimator)
         A, target = np.asarray(transform(X), dtype=float), np.asarray(y, dtype=float)
         if A.ndim != 2 or A.shape[1] != 2 or target.ndim != 1:
             raise ValueError(f"The balls are drawn for two columns and one target, got {A.shape}.")
         if getattr(model, "fit_intercept", True):
             A, target = A - A.mean(axis=0), target - target.mean()
         centre = np.linalg.lstsq(A, target, rcond=None)[0]
-        return cls(centre, A.T @ A, share, names_of(names, 2)).plot(**arguments)
+        return cls(centre, A.T @ A, share, shared.names_of(names, 2)).plot(**arguments)
 
     def plot(self, ax: Sequence[Any] | None = None) -> BallDisplay:
         """Draw.
@@ -117,12 +107,12 @@ class BallDisplay(Display):
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie above 0 and not above 1, got {self.share!r}.")
         if ax is None:
-            ax = new_axes(1, 3, size=(10.8, 4.1), sharex=True, sharey=True)
+            ax = shared.new_axes(1, 3, size=(10.8, 4.1), sharex=True, sharey=True)
         self.touching_ = {}
         for each, order in zip(ax, _TITLES, strict=True):
             self._panel(each, order, centre, H)
-        legend(ax[0], "lower left")
-        ax[0].set_ylabel(f"coefficient of {names_of(self.names, 2)[1]}")
+        shared.legend(ax[0], "lower left")
+        ax[0].set_ylabel(f"coefficient of {shared.names_of(self.names, 2)[1]}")
         return self._drawn_on(np.asarray(ax))
 
     def _panel(self, ax: Any, order: float, centre: Array, H: Array) -> None:
@@ -133,7 +123,7 @@ class BallDisplay(Display):
         W = np.stack(np.meshgrid(ticks, ticks), axis=-1) - centre
         error = np.einsum("...i,ij,...j->...", W, H, W)
         level = float((best - centre) @ H @ (best - centre))
-        tidy(ax)
+        shared.tidy(ax)
         ax.axhline(0.0, color=GREY, linewidth=0.8)
         ax.axvline(0.0, color=GREY, linewidth=0.8)
         # Equal steps of the root: the distance in the metric of the ellipses.
@@ -149,7 +139,7 @@ class BallDisplay(Display):
         ax.plot(*best, "o", label="best in the ball", **style)
         ax.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
         ax.set_title(_TITLES[order])
-        ax.set_xlabel(f"coefficient of {names_of(self.names, 2)[0]}")
+        ax.set_xlabel(f"coefficient of {shared.names_of(self.names, 2)[0]}")
 
 
 def _sphere(order: float) -> Array:
@@ -203,12 +193,7 @@ def touching_point(centre: Array, H: Array, order: float, radius: float) -> Arra
 
 
 def plot_balls(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike,
-    ax: Sequence[Any] | None = None,
-    *,
-    share: float = 0.5,
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, share: float = 0.5
 ) -> BallDisplay:
     """Draw the balls of three norms and the contours they touch; see :class:`BallDisplay`.
 

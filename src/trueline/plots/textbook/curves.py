@@ -12,17 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.features.radial import RadialBasisFeatures
-from trueline.plots.style import (
-    COLOURS,
-    GREY,
-    Display,
-    axes,
-    check_one_column,
-    grid_of_axes,
-    over_feature,
-    scatter_rows,
-    tidy,
-)
+from trueline.plots import shared
+from trueline.plots.shared import COLOURS, GREY, Display
 
 _GRID = 400
 
@@ -84,8 +75,8 @@ class BumpDisplay(Display):
         steps = [step for _, step in getattr(estimator, "steps", [])]
         if len(steps) != 2 or not isinstance(steps[0], RadialBasisFeatures):
             raise ValueError("Give a pipeline of RadialBasisFeatures and a linear model.")
-        check_one_column(X)
-        x, grid, frame, name = over_feature(X, 0, _GRID)
+        shared.check_one_column(X)
+        x, grid, frame, name = shared.over_feature(X, 0, _GRID)
         bumps = np.asarray(steps[0].transform(frame)) * np.ravel(steps[1].coef_)
         level = float(np.ravel(steps[1].intercept_)[0])
         return cls(x, y, grid, bumps, level, name).plot(**arguments)
@@ -104,7 +95,7 @@ class BumpDisplay(Display):
         grid, bumps = np.asarray(self.grid, float), np.asarray(self.bumps, float)
         if bumps.ndim != 2 or len(bumps) != len(grid):
             raise ValueError(f"bumps must have a row for each of {len(grid)} places of the grid.")
-        ax = axes(ax, (7.2, 4.6))
+        ax = shared.axes(ax, (7.2, 4.6))
         b, one = self.intercept, COLOURS[0]
         for number, bump in enumerate(bumps.T):
             label = f"{bumps.shape[1]} bumps times coefficients" if number == 0 else None
@@ -112,7 +103,7 @@ class BumpDisplay(Display):
             ax.fill_between(grid, b, b + bump, color=one, alpha=0.08, linewidth=0)
         ax.axhline(b, color=GREY, linewidth=0.9, linestyle="dashed", label="intercept")
         ax.plot(grid, b + bumps.sum(axis=1), color=COLOURS[1], linewidth=2.4, label="sum")
-        scatter_rows(ax, self.feature, self.target, s=16, color=GREY, zorder=3)
+        shared.scatter_rows(ax, self.feature, self.target, s=16, color=GREY, zorder=3)
         ax.set(xlabel=self.name, ylabel="target")
         # Above: curves and data leave no corner free.
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
@@ -188,8 +179,8 @@ class DegreeDisplay(Display):
         known = [name for name in estimator.get_params() if name.rpartition("__")[2] == "degree"]
         if not known:
             raise ValueError(f"{type(estimator).__name__} has no parameter degree.")
-        check_one_column(X)
-        x, grid, frame, name = over_feature(X, 0, _GRID, 0.05)
+        shared.check_one_column(X)
+        x, grid, frame, name = shared.over_feature(X, 0, _GRID, 0.05)
         target, curves, errors = np.asarray(y, dtype=float), {}, {}
         for degree in degrees:
             model = clone(estimator).set_params(**{known[0]: degree}).fit(X, y)
@@ -213,11 +204,11 @@ class DegreeDisplay(Display):
         if ax is None:
             count = len(self.curves)
             size = (2.9 * min(count, 4) + 0.4, 2.7 * -(-count // 4) + 0.4)
-            ax = grid_of_axes(count, 4, size, sharex=True, sharey=True)
+            ax = shared.grid_of_axes(count, 4, size, sharex=True, sharey=True)
         air = 0.25 * (float(np.ptp(y)) or 1.0)
         for each, (degree, curve) in zip(ax, self.curves.items(), strict=True):
-            tidy(each)
-            scatter_rows(each, self.feature, self.target, s=16, color=GREY, zorder=3)
+            shared.tidy(each)
+            shared.scatter_rows(each, self.feature, self.target, s=16, color=GREY, zorder=3)
             each.plot(self.grid, curve, color=COLOURS[1], linewidth=1.8)
             error = "" if self.errors is None else f", RMSE {self.errors[degree]:.3g}"
             each.set_title(f"degree {degree}{error}", fontsize="medium")
@@ -244,12 +235,7 @@ def plot_bumps(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> BumpDisp
 
 
 def plot_degrees(
-    estimator: Any,
-    X: Any,
-    y: ArrayLike,
-    ax: Sequence[Any] | None = None,
-    *,
-    degrees: Sequence[int] = (1, 2, 9, 12),
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, degrees: Sequence[int] = (1, 2, 9, 12)
 ) -> DegreeDisplay:
     """Draw polynomials of several degrees side by side; see :class:`DegreeDisplay`.
 

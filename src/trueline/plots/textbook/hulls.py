@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from trueline.estimators.classification.separability import separability
-from trueline.plots.style import COLOURS, Array, Display, axes, fitted, legend, limits, names_of
+from trueline.plots.shared import COLOURS, Array, Display, axes, fitted, legend, limits, names_of
 from trueline.separation.separate import Separability
 
 
@@ -84,10 +84,10 @@ class HullDisplay(Display):
             raise ValueError("Hulls are drawn for two columns and two classes.")
         if line is None and verdict.is_separable:
             line = np.ravel(verdict.coef), float(verdict.intercept)
-        shared = verdict.common_point if len(verdict.common_point) else None
+        joint = verdict.common_point if len(verdict.common_point) else None
         coef, intercept = line or (None, 0.0)
         return cls(
-            A, y, coef, intercept, shared, verdict.rows, None if names is None else list(names)
+            A, y, coef, intercept, joint, verdict.rows, None if names is None else list(names)
         ).plot(**arguments)
 
     def plot(self, ax: Any = None) -> HullDisplay:
