@@ -137,7 +137,7 @@ def judged_by_dual(claim: Claim) -> Verification:
     if radius is not None:
         conditions = (
             f"no coefficient without a penalty is changed by more than {radius:.3g} times its size "
-            "and that of the target, in units of its column",
+            "and that of the target (about its mean, with an intercept), in units of its column",
         )
     return Verification(tuple(checks), statement, conditions)
 
@@ -404,7 +404,8 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
         norms = np.sqrt(np.where(squares > 0, squares, np.inf))[:, None]
-        reach = np.abs(claim.W) + np.sqrt((self.s * claim.rows.y**2).sum(axis=0)) / norms
+        y = rows.y - (rows.s @ rows.y) / rows.weight if claim.has_intercept else rows.y
+        reach = np.abs(claim.W) + np.sqrt((self.s * y**2).sum(axis=0)) / norms
         otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
         if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise

@@ -17,6 +17,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
+from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_firth
 from trueline.cluster import blockwise
 from trueline.estimators.regression.standard_errors import LabelInference
