@@ -71,6 +71,8 @@ class Table(NamedTuple):
         Zero for an intercept, which is the last.
     goal, ceiling : float
         The gap that is enough, and an objective that is reached.
+    radius : float
+        How many times its size a coefficient without a penalty may change, in the proof.
     """
 
     loss: int
@@ -81,6 +83,7 @@ class Table(NamedTuple):
     quad: Array
     goal: float
     ceiling: float
+    radius: float
 
 
 def _total_whole(A: Array, u: Array, g: Array) -> None:
@@ -104,7 +107,7 @@ def _gap(table: Table, v: Array, g: Array) -> float:
     for j in range(len(v)):
         linear, quad = table.linear[j], table.quad[j]
         if linear + quad == 0.0:
-            gap += abs(g[j]) * RADIUS * (1.0 + abs(v[j]))
+            gap += abs(g[j]) * table.radius * (1.0 + abs(v[j]))
             continue
         gap += linear * abs(v[j]) + (0.5 * quad * v[j] + g[j]) * v[j]
         excess = abs(g[j]) - linear
@@ -344,7 +347,7 @@ class _Columns:
             v[d:] = (level if given is None else given[t]) + self.middle @ options.start[:, t]
         limit = min(_MOST_STEPS, options.max_iter or _MOST_STEPS)
         goal = _ENOUGH * options.tol * unit
-        table = Table(loss.compiled, self.A, y, self.s, linear, quad, goal, unit)
+        table = Table(loss.compiled, self.A, y, self.s, linear, quad, goal, unit, RADIUS)
         steps, sweeps, gap = minimise(table, v, z, limit)
         W[:, t], Z[:, t] = v[:d] / size, z
         if problem.fit_intercept:

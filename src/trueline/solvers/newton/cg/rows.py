@@ -69,8 +69,12 @@ class Rows:
         self.design, self.weights, self.fit_intercept = design, weights, fit_intercept
         self.mean, self.farthest = np.zeros(design.shape[1]), np.inf
         self.squares: Array | None = None
+        self._copy: NDArray[np.floating] | None = None
         if isinstance(design, DenseDesign):
             self._centre(design)
+        elif not design.is_sparse:  # the same steps without a copy
+            self.mean = design.column_means(weights) if fit_intercept else self.mean
+            self.squares = design.column_squares(weights, self.mean)
 
     def _centre(self, design: DenseDesign) -> None:
         """One pass for the means, one for the copy and the sums of squares."""
@@ -101,11 +105,11 @@ class Rows:
         is_ordinary = self.farthest < _MOST_SIZE and sizes.min(initial=1.0) > 1 / _MOST_SIZE
         if is_large and not is_ordinary:
             copy = np.asarray(design.X - self.mean, dtype=np.float64)
-        self._copy: NDArray[np.floating] = copy
+        self._copy = copy
 
     def rounding(self, problem: Problem) -> Rounding:
         """What proofs need to know of the columns, as far as the pass over dense rows tells it."""
-        if self.squares is None:
+        if self.squares is None or self._copy is None:
             return Rounding.of(problem)
         whole = np.sqrt(self.squares + self.weights.sum() * self.mean**2) * _MORE
         known = Rounding.of(problem, self.mean, whole)
@@ -152,7 +156,7 @@ class Rows:
 
     def along(self, D: Array) -> Array:
         """X D + f of all rows, as exact as the copy."""
-        if self.squares is None:
+        if self._copy is None:
             return self.scores(D)
         level = (D[-1] + self.mean @ D[:-1]).astype(self._copy.dtype)
         W = D[:-1].astype(self._copy.dtype)
@@ -161,7 +165,7 @@ class Rows:
     def hessian(self, loss: Loss, hessian_terms: Array) -> Callable[[Array], Array]:
         """The Hessian of the losses at a point: it is applied to coefficients."""
         k = hessian_terms.shape[1]
-        if self.squares is None:
+        if self._copy is None:
             return lambda V: self.total(
                 self.weights[:, None] * loss.hessian_product(hessian_terms, self.scores(V))
             )
@@ -189,8 +193,8 @@ class Rows:
     ) -> NDArray[np.floating]:
         """Some of the rows [x_i - m, 1], times weights, in single precision if the copy is."""
         dtype: DTypeLike = np.float64
-        if self.squares is None:
-            X: Any = self.design.take(where).toarray()
+        if self._copy is None:
+            X: Any = self.design.take(where).toarray() - self.mean
         elif is_single or self._copy.dtype == np.float64:
             X, dtype = self._copy, self._copy.dtype
             X = X if len(where) == len(X) else X[where]
