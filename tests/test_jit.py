@@ -333,7 +333,7 @@ INTERPRETED = """
 import json, sys, threading
 import numpy as np
 import trueline.numerics.jit as jit
-jit.STEPS = 200
+jit.OPERATIONS = 1000
 from toy import helper, main
 from toy.jit import compiler
 states = lambda: [("not" not in repr(k)) for k in (main.add_ones, helper.shift)]
@@ -376,7 +376,7 @@ x = np.zeros(3)
 for _ in range({calls}):
     main.add_ones(x, {300 // calls})
 report["x"], report["compiled"] = list(x), states()
-report["steps of the inner one"] = helper.shift._step is not None
+report["steps of the inner one"] = helper.shift._budget.left == jit.OPERATIONS
 """
     report = run_interpreted(cold, script)
     assert report["x"] == [300.0] * 3  # what the unfinished call had written is taken back
@@ -415,6 +415,17 @@ report["kinds"] = len(main.outer.dispatcher.signatures)
     report = run_interpreted(toy, script)
     assert not report["numba"]  # is not imported for that
     assert (report["value"], report["hits"], report["kinds"]) == (PLAIN_VALUE, 1, 1)
+
+
+def test_machine_code_on_disk_is_loaded_once_interpreting_took_as_long_as_its_import(toy):
+    script = """
+jit.WORTH_IMPORTING = 100
+x = np.array([2.0, 3.0])
+values = [main.outer(x) for _ in range(20)]
+report["same"], report["numba"] = set(values) == {values[0]}, "numba" in sys.modules
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+"""
+    assert run_interpreted(toy, script) == {"same": True, "numba": True, "hits": 1}
 
 
 def test_never_compiling_uses_what_is_on_disk(toy):

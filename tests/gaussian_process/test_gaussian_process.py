@@ -503,3 +503,19 @@ def test_matrices_that_are_definite_only_up_to_rounding_have_a_certificate():
     )
     assert proof.objective_rounding == proof.slope == np.inf
     assert 0 <= proof.residual < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found")
+@pytest.mark.parametrize("seed", range(2))
+def test_one_more_restart_is_never_worse(seed):
+    rng = np.random.default_rng(seed)
+    X = 2 * rng.standard_normal((25, 2))
+    y = np.sin(X).sum(axis=1) + np.sin(3 * X).sum(axis=1) + 0.1 * rng.standard_normal(25)
+    lengths = RBF([1.0, 1.0], [(1e-4, 1e2)] * 2)
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * lengths + WhiteKernel(1e-5, (1e-5, 1e1))
+    likelihoods = []
+    for restarts in range(4):
+        model = GaussianProcessRegressor(kernel, n_restarts_optimizer=restarts, random_state=seed)
+        likelihoods.append(model.fit(X, y).log_marginal_likelihood_value_)
+    # Ends of two searches at the same maximum differ by where they stop.
+    assert np.all(np.diff(likelihoods) > -1e-7)

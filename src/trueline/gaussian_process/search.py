@@ -49,6 +49,8 @@ _PROBED = 400
 _SHARES = (2.0, 1.0, 0.5, 0.25)
 # Likelihoods that agree to this part are at the same maximum.
 _CLOSE = 1e-6
+# A maximum is another one if it is higher by this part.
+_HIGHER = 1e-9
 # The slope of the likelihood, relative to it, that is left where a search has arrived.
 _LEVEL = 1e-2
 # The gain of log likelihood per row, over independent noise, below which nothing was learned.
@@ -213,13 +215,9 @@ def maximise(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Foun
     """
     n, k = likelihood.Y.shape
     if n < MANY or k != 1:
-        best = _best_climb(likelihood, starts, bounds)
-        if k == 1 and not best.settled and math.isfinite(best.value):
-            again = walk(likelihood, best.theta, bounds)
-            count = best.evaluations + again.evaluations
-            if again.value >= best.value:
-                best = Found(again.theta, again.value, count, again.settled)
-        return best
+        # Each start is followed to its end before they are compared: one more is never worse.
+        ends = [_walked(likelihood, climb(likelihood, start, bounds), bounds) for start in starts]
+        return max(ends, key=lambda found: found.value)
     generator = np.random.default_rng(0)
     promising, notes = _first_stage(likelihood, starts, bounds, generator)
     if not promising:
@@ -241,6 +239,24 @@ def maximise(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Foun
         notes += ("all rows from the start, for few of them may have missed something",)
         best = _best_climb(likelihood, starts, bounds)
     return replace(best, evaluations=likelihood.evaluations - before, notes=notes)
+
+
+def better_of(first: Found, second: Found) -> Found:
+    """The second if its maximum is higher by more than rounding, with the evaluations of both."""
+    is_higher = second.value > first.value + _HIGHER * abs(first.value)
+    is_higher = is_higher or not math.isfinite(first.value)
+    found = second if is_higher else first
+    return replace(found, evaluations=first.evaluations + second.evaluations)
+
+
+def _walked(likelihood: Likelihood, found: Found, bounds: Array) -> Found:
+    """Newton's steps from an end that is no maximum yet, for one target."""
+    if likelihood.Y.shape[1] != 1 or found.settled or not math.isfinite(found.value):
+        return found
+    again = walk(likelihood, found.theta, bounds)
+    if again.value < found.value:
+        return found
+    return replace(again, evaluations=found.evaluations + again.evaluations)
 
 
 def _best_climb(likelihood: Likelihood, starts: list[Array], bounds: Array) -> Found:

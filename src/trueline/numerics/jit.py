@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import math
 import os
 import sys
 import threading
@@ -47,7 +48,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
 from importlib.metadata import version
-from itertools import count
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast, overload
@@ -56,8 +56,10 @@ import numpy as np
 
 from trueline.numerics.interpreted import (
     NUMBERS,
-    STEPS,
+    OPERATIONS,
     WHOLE_NUMBERS,
+    WORTH_IMPORTING,
+    Budget,
     Running,
     arrays_in,
     as_compiled,
@@ -101,6 +103,8 @@ class Compiler:
         self._shipped: Path | None = None
         self._folders_known = False
         self._labels: set[str] | None = None
+        #: Operations that kernels took in Python so far.
+        self.interpreted = 0.0
         #: Called with the name of each kernel that was compiled.
         self.after_compiling: Callable[[str], object] = str
         self.mode = os.environ.get("TRUELINE_COMPILE", "auto")
@@ -278,8 +282,7 @@ class LazyKernel:
         self._whole, self._numbers_left = whole, WHOLE_NUMBERS
         self._dispatcher: Any = None
         self._inner: Any = None
-        # Asked for at every step of an interpreted call; None when none are left.
-        self._step: Any = (iter(range(STEPS)) if compiler.mode == "auto" else count()).__next__
+        self._budget = Budget(OPERATIONS if compiler.mode == "auto" else math.inf)
 
     def __call__(self, *args: Any) -> Any:
         dispatcher = self._dispatcher
@@ -301,9 +304,10 @@ class LazyKernel:
         return is_wanted or self._dispatcher is not None or self._code_is_at_hand()
 
     def _code_is_at_hand(self) -> bool:
-        """Whether machine code is on disk and costs no import of Numba, which takes 0.6 seconds."""
+        """Whether machine code is on disk, and Numba's import (0.6 seconds) done or worth it."""
         compiler = self._compiler
         wanted = "numba" in sys.modules or compiler.mode == "never"
+        wanted = wanted or compiler.interpreted > WORTH_IMPORTING
         return wanted and compiler.has_code(self._label)
 
     def _interpretable(self, args: tuple[Any, ...]) -> bool:
@@ -317,30 +321,34 @@ class LazyKernel:
             if array.dtype == np.float32:
                 return False
             numbers += array.size
-        if self._whole is not None and self._step is not None:
+        if self._whole is not None and self._budget.left > 0:
             self._numbers_left -= numbers
+            self._compiler.interpreted += numbers // 10
             return self._numbers_left > 0
-        return self._step is not None and numbers <= NUMBERS
+        return self._budget.left > 0 and numbers <= NUMBERS
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         if _running.step is not None:  # called by a kernel that is interpreted, at its expense
             return self._counted(_running.step, *args)
         before = [(a, a.copy()) for a in arrays_in(args) if a.flags.writeable]
-        _running.step = step = self._step
+        budget, left = self._budget, self._budget.left
+        _running.step = budget.step
         try:
             with np.errstate(all="ignore"):
                 if self._whole is not None:
                     return self._whole(*args)
-                return as_compiled(self._counted(step, *args))
+                return as_compiled(self._counted(budget.step, *args))
         except Exception:
-            # No steps are left, or Python refuses what machine code does.
+            # No operations are left, or Python refuses what machine code does.
             for array, copy in before:
                 array[...] = copy
             if self._compiler.mode == "never":
                 raise
-            self._step = None
+            budget.left = 0
         finally:
             _running.step = None
+            if self._compiler.mode == "auto":
+                self._compiler.interpreted += left - budget.left
         return self(*args)
 
     @cached_property

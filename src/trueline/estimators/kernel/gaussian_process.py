@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ from trueline.gaussian_process.likelihood import (
 from trueline.gaussian_process.proof import certify_process
 from trueline.gaussian_process.search import (
     Found,
+    better_of,
     climb_function,
     has_learned,
     maximise,
@@ -58,8 +60,6 @@ from trueline.wording import counted
 # Fewer rows are evaluated by the kernel itself: compiled loops would take longer to load.
 _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
-# A maximum is another one if it is higher by this part.
-_GAIN = 1e-9
 # The residual of the equations, relative to the targets, up to which they count as solved.
 _CLOSE = 1e-6
 _INSTEAD = (
@@ -286,15 +286,18 @@ class GaussianProcessRegressor(
             value = self.log_marginal_likelihood(theta, clone_kernel=False)
             return Found(theta, float(value), 1, True)
         bounds = self.kernel_.bounds
-        best = self._climbed([theta, *self._further_starts(bounds)], bounds)
-        scales = None if callable(self.optimizer) else self._scales(theta, bounds)
-        if scales is not None and not (has_learned(best.value, self._targets())):
-            # From the start that the kernel has, nothing can be seen of data in other units.
+        best = self._climbed([theta], bounds)
+        starts = self._further_starts(bounds)
+        # From the start that the kernel has, nothing may be seen of data in other units. That
+        # start alone decides, so that one more restart never gives a lower maximum.
+        is_blind = not callable(self.optimizer) and not has_learned(best.value, self._targets())
+        scales = self._scales(theta, bounds) if is_blind else None
+        if scales is not None:
             other = self._climbed([scales], bounds)
-            count = best.evaluations + other.evaluations
-            if other.value > best.value + _GAIN * abs(best.value):
-                note = "again from the scales of the data, for the kernel's start led nowhere"
-                best = Found(other.theta, other.value, count, other.settled, (*other.notes, note))
+            note = "again from the scales of the data, for the kernel's start led nowhere"
+            best = better_of(best, replace(other, notes=(*other.notes, note)))
+        if starts:
+            best = better_of(best, self._climbed(starts, bounds))
         self.kernel_.theta = best.theta
         self.kernel_._check_bounds_params()
         if not has_learned(best.value, self._targets()):

@@ -64,7 +64,7 @@ _READINGS = 10.0
 # that is asked for: the next digits cost little.
 _MOST_SWEPT, _FINE = 128, 1e-8
 # Numbers in all solutions of a path from which on interpreted sweeps would last until the kernel
-# is compiled: each is visited some dozens of times, of at most STEPS in numerics/interpreted.py.
+# is compiled: each is visited some dozens of times, within OPERATIONS of numerics/interpreted.py.
 _LONG_PATH = 15_000
 # Finer tolerances need residuals from the rows: moments have squared the condition number.
 _FINEST = 1e-14
