@@ -79,6 +79,9 @@ _EPS = float(np.finfo(np.float64).eps)
 UNDERFLOW = 1e-290
 #: Bounds are multiplied by this, which covers their own rounding.
 SAFE = 1 + 1e-9
+#: Of coupled scores the checker knows the best intercepts less well than the fit: this share of the
+#: objective is claimed in any case.
+FLOOR_OF_COUPLED = 1e-10
 
 
 def is_held(penalty: Penalty, shape: tuple[int, int]) -> bool:
@@ -350,8 +353,7 @@ class Tangent(GapProof):
         """The certificate of a point."""
         problem = self.problem
         at = at or self.evaluate(W, b)
-        # Of coupled scores the checker knows the best intercepts less well than the fit.
-        floor = max(floor_of(W.size), 0.0 if len(b) == 1 else 1e-10)
+        floor = max(floor_of(W.size), 0.0 if len(b) == 1 else FLOOR_OF_COUPLED)
         gap = checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor)
         rounding = 2 * at.objective_rounding
         return Certificate.about(problem, "tangent", W, b, at.objective, rounding, gap)

@@ -14,7 +14,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.duality import certify_dual, intercept_radius
 from trueline.certificates.fenchel import certify_from_moments
-from trueline.certificates.tangent import at_most_objective
+from trueline.certificates.tangent import FLOOR_OF_COUPLED, at_most_objective
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
@@ -285,8 +285,8 @@ class PendingTangent:
             added = 2 * share * self.objective if share <= _SLIGHT else math.inf
         if problem.fit_intercept:
             added += W.shape[1] * slopes * root * self.reach
-        added += by_rows * steepest * scores + by_sums * self.objective
-        return 1.1 * self.gap + added
+        added += by_rows * steepest * scores + (by_sums + FLOOR_OF_COUPLED) * self.objective
+        return CLAIMED * (self.gap + added)
 
     def __reduce__(self) -> Any:
         """Files and other processes are given the proof, not the rows."""
