@@ -1,4 +1,4 @@
-"""Newton steps for the softmax on small tables, and proofs that are made when they are asked for."""
+"""Newton steps for the softmax on small tables, and proofs that wait to be asked for."""
 
 import pickle
 
