@@ -41,8 +41,9 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Integers = NDArray[np.intp]
 
-# Coefficients, and multiplications for a Hessian, beyond which conjugate gradients are faster.
-_MOST_COEFFICIENTS, _MOST_WORK = 200, 200_000_000
+# Coefficients, and multiplications for a Hessian, beyond which conjugate gradients are faster; and
+# beyond which working sets are, where there are absolute values.
+_MOST_COEFFICIENTS, _MOST_WORK = (200, 500), (200_000_000, 600_000_000)
 # The share of the gap asked for at which steps end: the proof has rounding of its own.
 _ENOUGH = 0.01
 _MOST_STEPS, _IDLE = 200, 15
@@ -249,12 +250,12 @@ def minimise(table: Table, V: Array, limit: int) -> tuple[int, int, float]:
 def suits(problem: Problem) -> bool:
     """Whether a problem is small, and of the kind that these steps are for."""
     (n, d), k, loss = problem.design.shape, problem.n_targets, problem.loss.capabilities
-    size = k * (d + 1)
+    size, has_linear = k * (d + 1), bool(np.any(problem.penalty.linear))
     return bool(
         {"coupled", "multinomial"} <= loss
         and not (problem.design.is_sparse or problem.design.is_sequential)
-        and size <= _MOST_COEFFICIENTS
-        and n * size**2 <= _MOST_WORK
+        and size <= _MOST_COEFFICIENTS[has_linear]
+        and n * size**2 <= _MOST_WORK[has_linear]
         and np.ndim(problem.penalty.linear) == 0
         and np.ndim(problem.penalty.curvature) == 0
         and "nonnegative" not in problem.penalty.capabilities
