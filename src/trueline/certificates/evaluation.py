@@ -97,7 +97,18 @@ def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Arr
 
 def level_hessian(loss: Loss, hessian_terms: Array, s: Array) -> Array:
     """sum_i s_i l_i'', of shape (k, k): the second derivative by what is added to all scores."""
-    units = np.eye(hessian_terms.shape[1])
+    k = hessian_terms.shape[1]
+    if "multinomial" in loss.capabilities:  # diag(p) - p p^T, one product for all scores
+
+        def whole(rows: slice) -> list[Array]:
+            p = hessian_terms[rows]
+            weighted = s[rows, None] * p
+            H = -(p.T @ weighted)
+            H[np.diag_indices(k)] = (weighted * (1.0 - p)).sum(axis=0)
+            return [H.reshape(1, -1)]
+
+        return sum_by_blocks(len(s), whole)[0].reshape(k, k)
+    units = np.eye(k)
 
     def terms(rows: slice) -> list[Array]:
         own, h = s[rows], hessian_terms[rows]

@@ -79,6 +79,9 @@ _EPS = float(np.finfo(np.float64).eps)
 UNDERFLOW = 1e-290
 #: Bounds are multiplied by this, which covers their own rounding.
 SAFE = 1 + 1e-9
+#: Of coupled scores the checker knows the best intercepts less well than the fit: this share of the
+#: objective is claimed in any case.
+FLOOR_OF_COUPLED = 1e-10
 
 
 def is_held(penalty: Penalty, shape: tuple[int, int]) -> bool:
@@ -188,6 +191,18 @@ def _levels(
     means: Array,
 ) -> float:
     """What the intercepts may gain: abs(h) times how far they may be."""
+    far = reach_of_classes(loss, linear, curvature, ceiling, shares, means)
+    if "coupled" in loss.capabilities:
+        apart = max(float(far.max()), 0.0) + float(np.ptp(c)) * SAFE
+        return 0.5 * float(steep.sum()) * apart
+    low, high = -far[1], far[0]
+    return float(steep[0]) * float(max(abs(c[0] - low), abs(high - c[0])))
+
+
+def reach_of_classes(
+    loss: Loss, linear: Array, curvature: Array, ceiling: float, shares: Array, means: Array
+) -> Array:
+    """M_k - phi^-1(P / S_k), class by class: how far intercepts may be from each other."""
     is_coupled = "coupled" in loss.capabilities
     least, least_curvature = linear.min(axis=1), curvature.min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -196,12 +211,7 @@ def _levels(
         margins = np.array([loss.least_margin(ceiling / share) for share in shares])
     by_squares = np.sqrt(2 * ceiling * square) * (np.sqrt(2.0) if is_coupled else 1.0)
     reach = np.minimum(ceiling * ratio, by_squares) * SAFE
-    far = reach - margins + 1e-9 * np.abs(margins)
-    if is_coupled:
-        apart = max(float(far.max()), 0.0) + float(np.ptp(c)) * SAFE
-        return 0.5 * float(steep.sum()) * apart
-    low, high = -far[1], far[0]
-    return float(steep[0]) * float(max(abs(c[0] - low), abs(high - c[0])))
+    return np.asarray(reach - margins + 1e-9 * np.abs(margins))
 
 
 def nearby(
@@ -343,8 +353,7 @@ class Tangent(GapProof):
         """The certificate of a point."""
         problem = self.problem
         at = at or self.evaluate(W, b)
-        # Of coupled scores the checker knows the best intercepts less well than the fit.
-        floor = max(floor_of(W.size), 0.0 if len(b) == 1 else 1e-10)
+        floor = max(floor_of(W.size), 0.0 if len(b) == 1 else FLOOR_OF_COUPLED)
         gap = checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor)
         rounding = 2 * at.objective_rounding
         return Certificate.about(problem, "tangent", W, b, at.objective, rounding, gap)

@@ -247,6 +247,10 @@ class Loss(ABC):
         """An upper bound on l'' between z - reach and z + reach, elementwise."""
         return np.full_like(z - y, min(self.curvature_bound, 1e300))
 
+    def gradient_and_terms(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """:meth:`gradient` and :meth:`hessian_terms`, which may share work."""
+        return self.gradient(y, z), self.hessian_terms(y, z)
+
     def hessian_terms(self, y: Array, z: Array) -> Array:
         """What :meth:`hessian_product` needs to know of the scores, of the shape of z."""
         return self.curvature(y, z)

@@ -189,6 +189,11 @@ class Softmax(Loss):
         total, whole = _sums(others), _sums(small)
         return np.where(own, -total, others) / whole
 
+    def gradient_and_terms(self, y: Array, z: Array) -> tuple[Array, Array]:
+        p, own = self.probabilities(z), y != 0
+        others = np.where(own, 0.0, p)
+        return np.where(own, -_sums(others), others), p
+
     def curvature(self, y: Array, z: Array) -> Array:
         """The diagonal p (1 - p) of the second derivative."""
         p = self.probabilities(z)

@@ -14,7 +14,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.duality import certify_dual, intercept_radius
 from trueline.certificates.fenchel import certify_from_moments
-from trueline.certificates.tangent import at_most_objective
+from trueline.certificates.tangent import FLOOR_OF_COUPLED, at_most_objective
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
@@ -225,6 +225,68 @@ class PendingDual:
             slope = np.abs(weighted.sum(axis=0)) + units * steepest * root
             added += float(slope @ intercept_radius(problem, b + self.centre @ W))
         return 1.1 * self.gap + added + 2 * units * (reach + self.objective)
+
+    def __reduce__(self) -> Any:
+        """Files and other processes are given the proof, not the rows."""
+        return _itself, (self.certificate(),)
+
+
+@dataclass(frozen=True)
+class PendingTangent:
+    """The rows, until the proof by the tangent of the losses is asked for.
+
+    Attributes
+    ----------
+    problem : Problem
+        With data of its own: callers may change theirs.
+    coef, intercept : arrays of shape (d, k) and (k,)
+    centre, scale : arrays of shape (d,)
+        Means of the columns, and at least their norms about them.
+    gap, objective : float
+        As the solver saw them, the objective from above.
+    reach : float
+        How far intercepts may be from each other.
+    """
+
+    problem: Problem
+    coef: Array
+    intercept: Array
+    centre: Array
+    scale: Array
+    gap: float
+    objective: float
+    reach: float
+
+    def certificate(self) -> Certificate:
+        return certify(self.problem, self.coef, self.intercept)
+
+    def bound(self) -> float:
+        return self._bound
+
+    @cached_property
+    def _bound(self) -> float:
+        """The gap with what rounding may add to it, as of :class:`PendingDual`.
+
+        Here derivatives are those at the scores, whose rounding they feel.
+        """
+        problem, W, b = self.problem, self.coef, self.intercept
+        (n, d), loss, penalty = problem.design.shape, problem.loss, problem.penalty
+        by_rows, by_sums = 4 * (d + 16) * _EPS, 4 * (n + 256) * _EPS
+        root = math.sqrt(problem.total_weight)
+        size = self.scale + root * np.abs(self.centre)
+        scores = float((size @ np.abs(W) + root * np.abs(b)).sum()) + root
+        steepest = loss.slope_bound * root
+        slopes = by_sums * steepest + by_rows * loss.curvature_bound * scores
+        errors = slopes * size[:, None]
+        if np.all(penalty.curvature):
+            added = float(np.broadcast_to(errors**2 / penalty.curvature, W.shape).sum())
+        else:
+            share = float((errors / penalty.linear).max(initial=0.0))
+            added = 2 * share * self.objective if share <= _SLIGHT else math.inf
+        if problem.fit_intercept:
+            added += W.shape[1] * slopes * root * self.reach
+        added += by_rows * steepest * scores + (by_sums + FLOOR_OF_COUPLED) * self.objective
+        return CLAIMED * (self.gap + added)
 
     def __reduce__(self) -> Any:
         """Files and other processes are given the proof, not the rows."""

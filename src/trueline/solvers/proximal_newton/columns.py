@@ -39,6 +39,7 @@ from trueline.solvers.base import (
 from trueline.solvers.iterative import best_constant, minimise_along, target_gap
 from trueline.solvers.newton.dense.descent import better_by_curvature, intercept_shifts
 from trueline.solvers.newton.shared_hessian import is_worth_sharing, solve_with_shared_hessian
+from trueline.solvers.proximal_newton.few_classes import solve_few_classes
 from trueline.solvers.proximal_newton.few_columns import solve_few_columns
 from trueline.solvers.proximal_newton.models import least_penalised, make_model
 from trueline.solvers.transformed import (
@@ -259,7 +260,9 @@ class WorkingSetNewton(Solver):
         return solve_with_shared_hessian(problems, options.tol, self.name)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        found = solve_few_columns(problem, options, monitor, self.name)
+        found = solve_few_columns(problem, options, monitor, self.name) or solve_few_classes(
+            problem, options, monitor, self.name
+        )
         if found is not None:
             return found
         if is_separable(problem):

@@ -158,7 +158,7 @@ def _on_face(H: Array, state: Array, room: Array) -> bool:
 
 
 @kernel
-def _solve_model(H: Array, state: Array, room: Array) -> int:
+def minimise_model(H: Array, state: Array, room: Array) -> int:
     """Sweeps and faces in turn until no coefficient at zero asks for more; the sweeps."""
     q, sweeps = len(room), 0
     for _ in range(_ROUNDS):
@@ -210,7 +210,7 @@ def minimise(table: Table, v: Array, z: Array, limit: int) -> tuple[int, int, fl
         add(v, 0.0, v, state[0])
         for j in range(q):
             state[1, j] = -g[j]
-        sweeps += _solve_model(square, state, room)
+        sweeps += minimise_model(square, state, room)
         chord, own, across, before = 0.0, 0.0, 0.0, 0.0
         for j in range(q):
             step[j] = state[0, j] - v[j]
@@ -275,7 +275,7 @@ def solve_few_columns(
     if monitor.is_watching or monitor.keep is not None or not suits(problem):
         return None
     X, k = problem.design.toarray(), problem.n_targets
-    columns = _Columns(problem, X)
+    columns = StandardColumns(problem, X)
     W, b, Z = np.empty((problem.n_features, k)), np.zeros(k), np.empty(problem.target.shape)
     steps, sweeps, unit, gap = 0, 0, 0.0, 0.0
     with single_threaded_blas():
@@ -300,7 +300,7 @@ def solve_few_columns(
     return monitor.solution(proof, Status.CONVERGED, name, steps, notes=notes, extra=extra)
 
 
-class _Columns:
+class StandardColumns:
     """The columns, about their means if there is an intercept, and of the same size."""
 
     def __init__(self, problem: Problem, X: Array) -> None:

@@ -33,6 +33,8 @@ steps of the best ones add up to zero over the targets, and the inverse is taken
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,18 +100,21 @@ class TruncatedDescent:
         self._evaluate()
         self._first = float(np.linalg.norm(self.G)) or 1.0
 
-    def _evaluate(self) -> None:
-        """Value and gradient at the present point."""
-        s, y, Z = self.rows.weights[:, None], self.target, self.Z
-        U = np.empty_like(Z)
+    def _evaluate(self, is_known: bool = False) -> None:
+        """Value and gradient at the present point, where derivatives may be known."""
+        s, y, Z, loss = self.rows.weights[:, None], self.target, self.Z, self.loss
+        if not is_known:
+            self._first_derivatives, self._terms = np.empty_like(Z), np.empty_like(Z)
+        first, terms = self._first_derivatives, self._terms
 
         def work(where: slice) -> Array:
-            U[where] = s[where] * self.loss.gradient(y[where], Z[where])
-            return np.sum(s[where] * self.loss.value(y[where], Z[where]), keepdims=True)
+            if not is_known:
+                first[where], terms[where] = loss.gradient_and_terms(y[where], Z[where])
+            return np.sum(s[where] * loss.value(y[where], Z[where]), keepdims=True)
 
         losses = float(self.rows.over_rows(Z.shape[1], work)[0, 0])
         self.objective = losses + 0.5 * float((self.curvatures * self.V**2).sum())
-        self.G = self.rows.total(U) + self.curvatures * self.V
+        self.G = self.rows.total(s * first) + self.curvatures * self.V
 
     def about(self, gradient: Array) -> float:
         """The gap by strong convexity, but for what rounding and the intercept add."""
@@ -133,14 +138,20 @@ class TruncatedDescent:
             float((self.curvatures * D**2).sum()),
         )
 
+        evaluated = math.nan
+        derivatives, terms = self._first_derivatives, self._terms
+
         def slope(t: float) -> tuple[float, float]:
+            nonlocal evaluated
+            evaluated = t
+
             def work(where: slice) -> Array:
                 along = change[where]
-                Z, weighted = self.Z[where] + t * along, s[where] * along
-                curved = loss.hessian_product(loss.hessian_terms(y[where], Z), along)
-                return np.array(
-                    [(weighted * loss.gradient(y[where], Z)).sum(), (weighted * curved).sum()]
-                )
+                weighted = s[where] * along
+                u, h = loss.gradient_and_terms(y[where], self.Z[where] + t * along)
+                derivatives[where], terms[where] = u, h
+                curved = loss.hessian_product(h, along)
+                return np.array([(weighted * u).sum(), (weighted * curved).sum()])
 
             first, second = self.rows.over_rows(change.shape[1], work)
             return float(first) + own + t * across, float(second) + across
@@ -149,7 +160,7 @@ class TruncatedDescent:
         self.V = self.V + t * D
         self.Z = self.Z + t * change
         before = self.objective
-        self._evaluate()
+        self._evaluate(is_known=t == evaluated)
         # Where rounding decides, a step back to where it was lower ends the descent.
         return t if self.objective <= before + 1e-12 * abs(before) else 0.0
 
@@ -175,7 +186,7 @@ class TruncatedDescent:
 
     def _direction(self) -> Array:
         """Conjugate gradients for H D = -G."""
-        product = self.rows.hessian(self.loss, self.loss.hessian_terms(self.target, self.Z))
+        product = self.rows.hessian(self.loss, self._terms)
         inverse, most = self._inverse(), float(_MOST_INNER)
         if not inverse.is_last:
             most = min(most, max(self._worth - self._since, 0.0) + self._best_pace * _UNKNOWN)
@@ -215,7 +226,7 @@ class TruncatedDescent:
         elif now is not None and is_due:
             self._have_factors()
         if is_due or self._sample is None:
-            h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
+            h = self.rows.weights[:, None] * self.loss.hessian_diagonal(self._terms)
             parts = self._sample, self.rows, h, self.curvatures
             now = Preconditioner(*parts, self.is_alike, self._is_shared)
             self._since = 0 if is_due else self._since

@@ -39,6 +39,7 @@ from trueline.solvers.newton.cg.descent import (
     product_seconds,
 )
 from trueline.solvers.newton.cg.rows import Rows
+from trueline.solvers.proximal_newton.few_classes import solve_few_classes
 from trueline.solvers.transformed import (
     is_unbalanced,
     is_wide,
@@ -106,6 +107,9 @@ class NewtonCG(Solver):
         return Cost(flops, 2 * _PRODUCTS, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        found = solve_few_classes(problem, options, monitor, self.name)
+        if found is not None:
+            return found
         if is_wide(Facts.of(problem)) and not np.any(problem.penalty.linear):
             return solve_in_row_space(self, problem, options, monitor)
         if problem.n_targets > 1 and problem.design.is_sparse and is_unbalanced(problem):
