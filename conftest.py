@@ -15,9 +15,10 @@ Property tests try the same examples in every run, so that a change is judged by
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import combinations, groupby
 
 import pytest
@@ -29,6 +30,17 @@ os.environ.setdefault("TRUELINE_COMPILE", "always")
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect thousands of items, which stay, without searches for garbage among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_pycollect_makeitem(

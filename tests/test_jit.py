@@ -539,7 +539,26 @@ def test_code_shipped_for_a_level_of_processors_is_used(cold):
     assert (edited["value"], edited["hits"]) == (EDITED_VALUE, 0)
 
 
-def test_kernels_copy_slices_by_loops():
+def whole_arrays_assigned(function):
+    """Assignments to slices, and to rows of what has more indices elsewhere, unless of a number."""
+    parts = [node for node in ast.walk(function) if isinstance(node, ast.Subscript)]
+    indices = {}
+    for part in parts:
+        name, count = ast.unparse(part.value), len(getattr(part.slice, "elts", "1"))
+        indices[name] = max(count, indices.get(name, 1))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign | ast.AugAssign) and not isinstance(
+            node.value, ast.Constant
+        ):
+            for part in ast.walk(ast.Tuple(getattr(node, "targets", [getattr(node, "target", 0)]))):
+                if not isinstance(part, ast.Subscript) or isinstance(part.ctx, ast.Load):
+                    continue
+                is_row = len(getattr(part.slice, "elts", "1")) < indices[ast.unparse(part.value)]
+                if is_row or any(isinstance(inner, ast.Slice) for inner in ast.walk(part.slice)):
+                    yield ast.unparse(node)
+
+
+def test_kernels_copy_slices_and_rows_by_loops():
     # With ``a[:k] = b`` Numba compiles the text of an error message, which takes seconds.
     root = Path(jit.__file__).parents[1]
     slow = []
@@ -548,13 +567,7 @@ def test_kernels_copy_slices_by_loops():
         for function in ast.parse(text).body if "@kernel" in text else ():
             decorators = getattr(function, "decorator_list", ())
             if any("kernel" in ast.unparse(decorator) for decorator in decorators):
-                slow += [
-                    (path.name, ast.unparse(node))
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
-                    for part in ast.walk(ast.Tuple(node.targets))
-                    if isinstance(part, ast.Slice)
-                ]
+                slow += [(path.name, found) for found in whole_arrays_assigned(function)]
     assert not slow
 
 

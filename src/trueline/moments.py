@@ -511,7 +511,7 @@ def _far(mean: Array, square: Array) -> Array | None:
 
 def _column_sums(values: Array) -> Array:
     """Sums over the rows, in NumPy's pairwise order, which it uses along contiguous memory only."""
-    return np.ascontiguousarray(values.T).sum(axis=1)
+    return np.add.reduce(np.ascontiguousarray(values.T), axis=1)
 
 
 def _summation_unit(terms: int) -> float:

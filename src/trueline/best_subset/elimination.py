@@ -79,9 +79,8 @@ def eliminate(G, c, inside, free):  # type: ignore[no-untyped-def]
     return P, r, gain, independent
 
 
-@kernel
 def gain_of(G, c, support):  # type: ignore[no-untyped-def]
-    """1/2 c_S'G_SS^{-1}c_S."""
+    """1/2 c_S'G_SS^{-1}c_S; no kernel, as the one it calls would be compiled once more in it."""
     return eliminate(G, c, support, np.empty(0, dtype=np.int64))[2]
 
 
@@ -364,7 +363,10 @@ def best_few_doubled(P, P_low, r, r_low, least, q, alpha):  # type: ignore[no-un
     chosen = np.full(max(q, 1), -1, dtype=np.int64)
     A, A_low = np.empty((q + 1, m, m)), np.empty((q + 1, m, m))
     v, v_low = np.empty((q + 1, m)), np.empty((q + 1, m))
-    A[0], A_low[0], v[0], v_low[0] = P, P_low, r, r_low
+    for a in range(m):
+        v[0, a], v_low[0, a] = r[a], r_low[a]
+        for b in range(m):
+            A[0, a, b], A_low[0, a, b] = P[a, b], P_low[a, b]
     net, volume = np.zeros(q + 1), np.ones(q + 1)
     place, following = np.full(q + 1, -1, dtype=np.int64), np.zeros(q + 1, dtype=np.int64)
     t = 0

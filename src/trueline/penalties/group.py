@@ -47,18 +47,23 @@ def unit_and_norm(V: Array, largest: Array, sums: Any) -> tuple[Array, Array]:
     ``largest`` holds the largest magnitude of each block, spread over its entries; ``sums`` adds
     entries up over the blocks, spread likewise.
     """
-    # The largest entries of subnormal blocks have no reciprocal; as divisors they are fine.
-    scaled = np.divide(V, largest, out=np.zeros(V.shape), where=largest > 0)
+    scaled = _scaled(V, largest)
     size = np.sqrt(sums(scaled * scaled))
     unit = np.divide(scaled, size, out=np.zeros(V.shape), where=size > 0)
     with np.errstate(over="ignore"):
         return unit, largest * size
 
 
+def _scaled(V: Array, largest: Array) -> Array:
+    # The largest entries of subnormal blocks have no reciprocal; as divisors they are fine.
+    return np.divide(V, largest, out=np.zeros(V.shape), where=largest > 0)
+
+
 class BlockNorms(Penalty):
     """The formulas above for blocks of any kind, written once.
 
-    Everything here has the shape of W: the norm of a block stands at each of its entries.
+    Everything here has the shape of W, or is spread to it by NumPy's rules: the norm of a block
+    stands at each of its entries.
     """
 
     def _parameters(self) -> tuple[object, ...]:
@@ -108,6 +113,12 @@ class BlockNorms(Penalty):
     def _norms(self, V: Array) -> tuple[Array, Array]:
         return unit_and_norm(V, self._largest(np.abs(V)), self._sums)
 
+    def _norm(self, V: Array) -> Array:
+        largest = self._largest(np.abs(V))
+        scaled = _scaled(V, largest)
+        with np.errstate(over="ignore"):
+            return largest * np.sqrt(self._sums(scaled * scaled))
+
     def value(self, W: Array) -> float:
         return float(np.sum(self.value_per_target(W)))
 
@@ -126,7 +137,7 @@ class BlockNorms(Penalty):
 
     def prox(self, V: Array, step: float) -> Array:
         V = np.asarray(V, dtype=np.float64)
-        norm = self._norms(V)[1]
+        norm = self._norm(V)
         threshold = step * self._linear(V.shape)
         kept = np.zeros(V.shape)
         np.divide(threshold, norm, out=kept, where=norm > threshold)
@@ -149,7 +160,7 @@ class BlockNorms(Penalty):
 
     def dual_scale(self, V: Array) -> Array:
         V = np.asarray(V, dtype=np.float64)
-        norm, linear = self._norms(V)[1], self._linear(V.shape)
+        norm, linear = self._norm(V), self._linear(V.shape)
         with np.errstate(over="ignore"):
             # Inside by what the norm may round by, here and again when it is taken of t V.
             norm = norm * (1.0 + 2.0 * (self._sizes(V.shape) + 4.0) * _EPS)
@@ -165,7 +176,7 @@ class BlockNorms(Penalty):
 
         With them ||abs(V) + along|| = ||V|| + ||E||.
         """
-        return np.abs(self._norms(V)[0]) * self._norms(E)[1]
+        return np.abs(self._norms(V)[0]) * self._norm(E)
 
     def unpenalised(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Which coefficients of W, of that shape, are free of any penalty."""
@@ -345,10 +356,10 @@ class MultiTask(BlockNorms):
         return np.full((n_features, n_targets), self.alpha * self.l1_ratio)
 
     def _largest(self, V: Array) -> Array:
-        return np.broadcast_to(np.max(V, axis=1, keepdims=True, initial=0.0), V.shape)
+        return np.max(V, axis=1, keepdims=True, initial=0.0)
 
     def _sums(self, V: Array) -> Array:
-        return np.broadcast_to(np.sum(V, axis=1, keepdims=True), V.shape)
+        return np.sum(V, axis=1, keepdims=True)
 
     def _sizes(self, shape: tuple[int, ...]) -> float:
         return float(shape[1])

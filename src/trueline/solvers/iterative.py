@@ -90,11 +90,16 @@ def starting_point(problem: Problem, options: Options) -> tuple[Array, Array]:
     return W, b
 
 
-def target_gap(problem: Problem, tol: float) -> float:
-    """tol times the objective of the best constant model.
+def target_gap(problem: Problem, tol: float, moments: Moments | None = None) -> float:
+    """tol times the objective of the best constant model; for squared loss the moments tell it.
 
     A constant target would ask for a gap of zero; a few units in its last place are allowed.
     """
+    if moments is not None:
+        level = moments.weight * float(moments.y_mean @ moments.y_mean)
+        square = float(moments.y_square.sum())
+        scale = 0.5 * (square if problem.fit_intercept else square + level)
+        return tol * scale + (16 * _EPS) ** 2 * (square + level)
     y = problem.target
     scores = np.broadcast_to(best_constant(problem), y.shape)
     scale = float(problem.weigh(problem.loss.value(y, scores)).sum())

@@ -148,7 +148,7 @@ class BlockDescent(Solver):
             moments = Moments.from_rows(problem.design, problem.target, problem.weights)
             if not moments.is_finite():
                 raise FloatingPointError("the sums of squares of the data are not finite")
-        target = target_gap(problem, options.tol)
+        target = target_gap(problem, options.tol, moments)
         limit = options.max_iter or _MAX_ITER
         with single_threaded_blas():  # small factors, many of them: threads would only wait
             if moments is not None and not monitor.is_watching:

@@ -414,7 +414,8 @@ def class_sweep(
             slopes[m] = best[m] - beta[i, m]
             moved = moved or slopes[m] != 0.0
         if moved:
-            beta[i] = best
+            for m in range(k):
+                beta[i, m] = best[m]
             for place in range(indptr[i], indptr[i + 1]):
                 x, j = data[place], np.uint64(indices[place])
                 for m in range(k):

@@ -124,8 +124,11 @@ def _on_face(H: Array, state: Array, room: Array) -> bool:
     The rows of ``state`` are w, q, the strengths of absolute values and of squares.
     """
     w, q, linear, quad = state[0], state[1], state[2], state[3]
-    own = np.flatnonzero((w != 0.0) | (linear == 0.0))
-    m = len(own)
+    own, m = np.empty(len(w), dtype=np.intp), 0
+    for j in range(len(w)):
+        if w[j] != 0.0 or linear[j] == 0.0:
+            own[m] = j
+            m += 1
     if m == 0:
         return True
     L, fall, step = np.empty((m, m + 3)), np.empty(m), np.empty(m)
@@ -191,7 +194,9 @@ def minimise(table: Table, v: Array, z: Array, limit: int) -> tuple[int, int, fl
     H, square, state = np.empty((q, q + 3)), np.empty((q, q)), np.empty((7, q))
     u, h, dz, ahead = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     g, step, room = np.empty(q), np.empty(q), np.empty(q)
-    state[2], state[3], state[4], state[5] = table.linear, table.quad, -np.inf, np.inf
+    for j in range(q):
+        state[2, j], state[3, j] = table.linear[j], table.quad[j]
+        state[4, j], state[5, j] = -np.inf, np.inf
     least, idle, steps, sweeps = np.inf, 0, 0, 0
     scores(table.A, v, z)
     derivatives(table.loss, table.y, z, table.s, u, h)

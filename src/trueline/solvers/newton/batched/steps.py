@@ -286,7 +286,8 @@ def _gradient(part: Part, v: Array, z: Array, h: Array, g: Array, facts: Array) 
     """Evaluate at v, g becomes the gradient; about the gap that will be proven."""
     _evaluate(part, v, z, h, g, facts)
     d = len(part.centre)
-    g[:d] += part.strength * v[:d]
+    for j in range(d):
+        g[j] += part.strength * v[j]
     return _remaining(g, part, facts[0])
 
 
