@@ -376,7 +376,8 @@ def naming_columns(X: Any, who: str, names: Any = None) -> Iterator[None]:
             ) from error
         if found is None and str(error).startswith("Input y contains"):
             raise ValueError(
-                f"{error} Leave out the rows without a target: X[np.isfinite(y)], y[np.isfinite(y)]."
+                f"{error} Leave out the rows without a target: "
+                "X[np.isfinite(y)], y[np.isfinite(y)]."
             ) from error
         text = _first_text(X)
         if text is not None:
