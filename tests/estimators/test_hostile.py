@@ -514,3 +514,12 @@ def test_searches_among_numbers_beyond_all_measure(search):
     X, y = line(30)
     y = np.column_stack([y, y]) if "Multi" in type(search).__name__ else y
     refuses(search, X * 1e200, y, says="leave the range of double precision.*power of ten")
+
+
+def test_infinity_is_located_and_a_missing_target_left_out():
+    X, y = line()
+    X[2, 0] = np.inf
+    refuses(LinearRegression(), X, y, says="column 0 in 1 row. Correct these values")
+    X, y = line()
+    y[5] = np.nan
+    refuses(LinearRegression(), X, y, says="Leave out the rows without a target")

@@ -21,9 +21,10 @@ M^T A M - t t^T / sum(s). Rounding, with N = min(n, 2048) + n / 2048 terms added
 *Dependence.* A factor R of the columns, R^T R = X_c^T S X_c up to rounding, suggests columns that
 are independent and, for each other column, a combination of them. The suggestion proves nothing.
 That a column *is* a combination (up to a constant, where there is an intercept) is decided without
-rounding: by elimination in integers where numbers are few; else coefficients are taken to be
-multiples of 1/1024, and the sums are exact in doubles where all terms are multiples of a common
-power of two and small enough.
+rounding: by elimination in integers where numbers are few; else columns of two numbers a and b,
+which are b - a times a column of zeros and ones, and a constant, are replaced by that column,
+coefficients are taken to be multiples of 1/1024, and the sums are exact in doubles where all terms
+are multiples of a common power of two and small enough.
 """
 
 from __future__ import annotations
@@ -479,8 +480,18 @@ def independent_columns(
     C: Array = np.zeros((0, len(rest)))
     if len(kept) and len(rest):
         C = np.asarray(np.linalg.lstsq(R[:, kept], R[:, rest], rcond=None)[0])
+    low, high = _levels(rows, constant) if len(rest) else (np.zeros(rows.d), np.zeros(rows.d))
+    unit = np.where(low < high, high - low, 1.0)[columns]
     exact = all(
-        _is_combination(rows, int(columns[j]), columns[kept], C[:, i], constant)
+        _is_combination(
+            rows,
+            int(columns[j]),
+            columns[kept],
+            C[:, i] * unit[kept] / unit[j],
+            constant,
+            low,
+            high,
+        )
         for i, j in enumerate(rest)
     )
     return columns[kept], columns[rest], exact
@@ -508,12 +519,33 @@ def _independent(R: Array, sizes: Array) -> Indices:
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
+def _levels(rows: Rows, constant: bool) -> tuple[Array, Array]:
+    """The two numbers that a column is made of, low and high; equal for other columns.
+
+    Without a constant the low one is zero.
+    """
+    low, high = np.full(rows.d, np.inf), np.full(rows.d, -np.inf)
+    for _, block in rows:
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    is_level = (low < high) & (constant | (low == 0))
+    for _, block in rows:
+        is_level &= ((block == low) | (block == high)).all(axis=0)
+    return np.where(is_level, low, 0.0), np.where(is_level, high, 0.0)
+
+
 def _is_combination(
-    rows: Rows, column: int, others: Indices, coefficients: Array, constant: bool
+    rows: Rows,
+    column: int,
+    others: Indices,
+    coefficients: Array,
+    constant: bool,
+    low: Array,
+    high: Array,
 ) -> bool:
     """Whether a column is exactly this combination of others, rounded to a grid.
 
-    ``constant`` allows for the same number in all rows.
+    ``constant`` allows for the same number in all rows. Columns of two numbers, low and high, count
+    as zeros and ones: they are these times a number, and a constant.
     """
     if rows.n * (len(others) + 2) <= _FEW:  # by elimination without rounding
         table = np.concatenate([block[:, np.append(others, column)] for _, block in rows])
@@ -523,10 +555,11 @@ def _is_combination(
     if not np.allclose(c / _GRID, coefficients, rtol=1e-6, atol=1e-6) or (np.abs(c) > 2**20).any():
         return False
     used, c = np.append(others[c != 0], column), np.append(c[c != 0], -_GRID)
-    first = next(iter(rows))[1][:1, used] if constant and len(used) == 1 else 0.0
+    is_alone = constant and len(used) == 1
+    first = _with_levels(next(iter(rows))[1][:1], used, low, high) if is_alone else 0.0
     value = 0.0 if not constant or len(used) == 1 else None
     for _, block in rows:
-        part = block[:, used] - first
+        part = _with_levels(block, used, low, high) - first
         top = float(np.abs(part).max(initial=0.0))
         # Multiples of one unit, so few of them that sums are whole numbers below 2^53.
         unit = np.ldexp(1.0, int(np.frexp(top)[1]) - 52 + int(np.ceil(np.log2(np.abs(c).sum()))))
@@ -538,6 +571,12 @@ def _is_combination(
         if (total != value).any():
             return False
     return True
+
+
+def _with_levels(block: Array, used: Indices, low: Array, high: Array) -> Array:
+    """Some columns, those of two numbers as zeros and ones."""
+    high, own = high[used], block[:, used]
+    return np.where(low[used] < high, own == high, own)
 
 
 def _is_copy(rows: Rows, used: Indices, c: Array) -> bool:

@@ -27,7 +27,7 @@ from trueline.solvers.least_squares.normal_equations import (
 from trueline.solvers.least_squares.orthogonal import rank_tolerance
 from trueline.solvers.least_squares.qr import solve_by_rows
 from trueline.solvers.least_squares.spectrum import LiftedKernel, Spectrum
-from trueline.solvers.newton.concomitant import solve_concomitant
+from trueline.solvers.newton.concomitant import concomitant_cost, solve_concomitant
 from trueline.solvers.newton.firth import solve_firth
 from trueline.solvers.newton.non_convex import solve_locally
 from trueline.solvers.newton.solver import constant_model
@@ -65,6 +65,7 @@ __all__ = [
     "rank_tolerance",
     "row_space",
     "solve_by_rows",
+    "concomitant_cost",
     "solve_concomitant",
     "solve_dual",
     "solve_firth",

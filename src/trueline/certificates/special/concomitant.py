@@ -72,6 +72,12 @@ class Columns:
         return cls(parts, mean, spread * (1 + 1e-6), size * (1 + 1e-6))
 
     @cached_property
+    def row_terms(self) -> float:
+        """Products that are added up to a score: of sparse rows those that are not zero."""
+        known = self.parts.design.accuracy(self.parts.weights, self.magnitude)
+        return min(known.row_terms, self.parts.n_features)
+
+    @cached_property
     def groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Columns that vary (are not zero, without an intercept), one of each group of copies.
 
@@ -158,7 +164,7 @@ def certify_concomitant(
     objective = own + float(values.sum()) + penalty
     y_size = np.sqrt(float((s * y) @ y)) * (1 + 1e-6)
     size = float(columns.magnitude @ np.abs(w)) + np.sqrt(total) * abs(b) + y_size
-    rounding = 2 * epsilon * np.sqrt(total) * (len(w) + 4) * _EPS * size
+    rounding = 2 * epsilon * np.sqrt(total) * (columns.row_terms + 4) * _EPS * size
     rounding += (units + 20 * _EPS) * (own + float(values.sum())) + (len(w) + 32) * _EPS * penalty
     if u is None:
         u = 2 * np.clip(residual / scale, -epsilon, epsilon) if scale > 0 else None

@@ -24,9 +24,8 @@ from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import Array, ConcomitantProblem, Problem
 from trueline.solution import Proof, Solution
-from trueline.solvers import solve_concomitant
+from trueline.solvers import concomitant_cost, solve_concomitant
 from trueline.solvers.base import Facts
-from trueline.solvers.registry import SOLVERS
 
 _EPS = float(np.finfo(np.float64).eps)
 # A gap is quadratic in the gradient; and no less than this is asked for.
@@ -103,15 +102,12 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
         return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
 
     def _plan_for(self, problem: Problem) -> Plan:
-        solver, facts = SOLVERS["newton"], Facts.of(problem)
+        name, facts = "newton", Facts.of(problem)
         title = "Newton's method on the profile over the scale"
-        n, own = facts.n, facts
-        if self.alpha > 0 and n < facts.d:  # solved in the span of the rows
-            own = replace(facts, d=n, nonzeros=n * n)
-        cost = solver.cost(own)
+        cost = concomitant_cost(facts)
         formula = ConcomitantProblem(problem).formula
         why = "the only solver for a scale estimated along"
-        return Plan.only(solver.name, title, cost, formula, facts, why)
+        return Plan.only(name, title, cost, formula, facts, why)
 
     def _run(self, task: Task) -> Solution:
         problem, start = task.problem, None

@@ -368,6 +368,17 @@ def naming_columns(X: Any, who: str, names: Any = None) -> Iterator[None]:
                 f"Input X contains NaN{_missing_values(X, names)}. TableFeatures fills in missing "
                 f"values and marks them: make_pipeline(TableFeatures(), {model})."
             ) from error
+        if found is None and "X contains infinity" in str(error):
+            raise ValueError(
+                f"{str(error).rstrip('.')}{_missing_values(X, names, np.isinf)}. Correct these "
+                "values (a division by zero, perhaps, or the logarithm of zero), or leave the rows "
+                "out."
+            ) from error
+        if found is None and str(error).startswith("Input y contains"):
+            raise ValueError(
+                f"{error} Leave out the rows without a target: "
+                "X[np.isfinite(y)], y[np.isfinite(y)]."
+            ) from error
         text = _first_text(X)
         if text is not None:
             raise ValueError(
@@ -417,12 +428,12 @@ def _shortened(text: str) -> str:
     return str(text) if len(text) <= 30 else str(text[:27]) + "..."
 
 
-def _missing_values(X: Any, names: Any = None) -> str:
-    """Which columns hold NaN, and in how many rows; empty where that is not to be seen."""
+def _missing_values(X: Any, names: Any = None, is_missing: Any = np.isnan) -> str:
+    """Which columns hold NaN (or infinity), and in how many rows; empty where that is not seen."""
     columns = list(_columns(X))
     known = [name for name, _ in columns] if names is None else map(repr, names)
     counts = {
-        name: int(np.isnan(values).sum())
+        name: int(is_missing(values).sum())
         for name, (_, values) in zip(known, columns, strict=False)
         if values.dtype.kind == "f"
     }

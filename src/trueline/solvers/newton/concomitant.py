@@ -25,10 +25,20 @@ from trueline.losses import Absolute
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem
 from trueline.solution import Solution, Status
-from trueline.solvers.base import Iteration, Monitor, Options, Progress, run, seen_through
+from trueline.solvers.base import (
+    Cost,
+    Facts,
+    Iteration,
+    Monitor,
+    Options,
+    Progress,
+    run,
+    seen_through,
+)
+from trueline.solvers.newton.cg.scale import products_cost, solve_by_products, takes_products
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.newton.dense.scale import Profile, fit_exactly, least_squares
-from trueline.solvers.newton.solver import require_ordinary
+from trueline.solvers.newton.dense.scale import GramEquations, Profile, fit_exactly, least_squares
+from trueline.solvers.newton.solver import Newton, require_ordinary
 from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint
 from trueline.solvers.transformed import IndependentColumns, RowSpace
 from trueline.trace import Trace
@@ -44,6 +54,8 @@ _PROVEN = 1e-7
 _DOUBTFUL = 1e-6
 # Products of rows of a worse condition: rows depend on each other.
 _REGULAR = 1e-10
+# Products of sparse rows with each other are one matrix of so many rows without a thought.
+_FEW_ROWS = 4000
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-8
 
@@ -184,7 +196,8 @@ def _absolute_errors(prover: _Prover, profile: Profile) -> Certificate:
 
 
 def _is_proven(certificate: Certificate) -> bool:
-    return certificate.gap <= _PROVEN * certificate.objective + 2 * certificate.objective_rounding
+    enough = _PROVEN * certificate.objective + 2 * certificate.objective_rounding
+    return math.isfinite(enough) and certificate.gap <= enough
 
 
 def _refitted(prover: _Prover, profile: Profile, v: Array) -> Certificate:
@@ -207,6 +220,15 @@ def _refitted(prover: _Prover, profile: Profile, v: Array) -> Certificate:
                 return best
     assert best is not None
     return best
+
+
+def concomitant_cost(facts: Facts) -> Cost:
+    """What :func:`solve_concomitant` is expected to cost."""
+    if takes_products(facts):
+        return products_cost(facts)
+    if not facts.unpenalised and facts.n < facts.d:  # solved in the span of the rows
+        facts = replace(facts, d=facts.n, nonzeros=facts.n * facts.n)
+    return Newton().cost(facts)
 
 
 def solve_concomitant(
@@ -235,10 +257,18 @@ def solve_concomitant(
     """
     parts = problem.parts
     require_ordinary(parts)
-    if problem.alpha > 0 and parts.n_samples < parts.n_features:
-        proof = _fit_all_rows(problem) if start is None and max_iter > 0 else None
+    is_wide = problem.alpha > 0 and parts.n_samples < parts.n_features
+    has_products = takes_products(Facts.of(parts))
+    if is_wide and start is None and max_iter > 0:
+        is_small = parts.n_samples <= _FEW_ROWS or not has_products
+        proof = _fit_all_rows(problem) if is_small else None
         if proof is not None and _is_proven(proof):
             return _all_rows_fitted(proof, monitor, max_iter, tol)
+    if has_products:
+        found = _judged(solve_by_products(problem, tol, max_iter, monitor, start), problem, tol)
+        if found.status is not Status.STALLED:
+            return found
+    if is_wide:
         return _solve_in_row_space(problem, tol, max_iter, monitor, start)
     rows = StandardRows.of(parts.design, parts.weights, parts.fit_intercept)
     rows = rows.independent(problem.alpha > 0)
@@ -250,7 +280,7 @@ def solve_concomitant(
         v = least_squares(rows, y, quad)
     else:
         v = rows.standard(start[0], start[1] - level)
-    profile = Profile(rows, y, problem.epsilon, quad, v)
+    profile = Profile(rows, y, problem.epsilon, quad, v, GramEquations(rows, quad))
     prover = _Prover(problem, rows, level)
     target = tol * profile.objective
     is_watched, is_warm = monitor.is_watching, start is not None
@@ -265,30 +295,39 @@ def solve_concomitant(
         W, levels = known.least_norm(certificate.coef, certificate.intercept)
         scale, u = float(certificate.witness["scale"][0]), certificate.witness["dual"][:, 0]
         certificate = prover.certify(W[:, 0], float(levels[0]), scale, u)
-    enough = max(tol, _PROVEN) * abs(certificate.objective) + 2 * certificate.objective_rounding
-    enough += _unseen(problem)
-    if certificate.gap <= enough:
-        status = Status.CONVERGED
     scale = float(certificate.witness["scale"][0])
     notes = _notes(iteration)
     if known is not None and known.space is not None:
         notes.insert(1, known.note)
-    return monitor.solution(
+    found = monitor.solution(
         certificate,
         status,
         "newton",
         count,
         notes=notes,
-        tolerance=enough,
         rank=None if known is None else known.rank,
         row_space=None if known is None else known.space,
         extra={"scale": scale},
     )
+    return _judged(found, problem, tol)
+
+
+def _judged(found: Solution, problem: ConcomitantProblem, tol: float) -> Solution:
+    """The solution with the gap that is enough for it, and whether it is."""
+    proof = found.certificate
+    assert proof is not None
+    enough = max(tol, _PROVEN) * abs(proof.objective) + 2 * proof.objective_rounding
+    enough += _unseen(problem)
+    is_proven = math.isfinite(enough) and proof.gap <= enough
+    status = Status.CONVERGED if is_proven else found.status
+    return replace(found, status=status, tolerance=enough)
 
 
 def _notes(iteration: _Iteration) -> list[str]:
     """What a person would want to know about the steps."""
-    gram = iteration.profile.gram
+    equations = iteration.profile.equations
+    assert isinstance(equations, GramEquations)
+    gram = equations.gram
     notes = [
         f"Gram matrix formed {counted(1 + gram.formed, 'time')} from all rows, "
         f"{counted(gram.updated, 'time')} from those that changed"

@@ -23,6 +23,7 @@ A. B. Owen, "A robust hybrid of lasso and ridge regression", Contemp. Math. 443 
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +98,64 @@ def best_scale(residual: Array, weights: Array, epsilon: float, near: float = 0.
     return largest / math.sqrt(q)
 
 
+class Equations(Protocol):
+    """How the linear equations of a step are solved.
+
+    With h_i = s_i inside and zero beyond, and half = sigma / 2, the matrix is
+
+        H = A^T diag(h) A + half Q - c c^T / square
+    """
+
+    def solve(self, h: Array, half: float, across: tuple[Array, float] | None, g: Array) -> Array:
+        """About -H^-1 g; ``across`` is c and its square, or None."""
+
+    def moved(self, t: float) -> None:
+        """The best step along such a direction was of length t."""
+
+
+class GramEquations:
+    """By a factor of the Gram matrix, which follows h; damped where steps were too long."""
+
+    def __init__(self, rows: StandardRows, quad: Array) -> None:
+        self.gram, self.quad, self.mu = FollowingGram(rows, 1.0), quad, 0.0
+
+    def solve(self, h: Array, half: float, across: tuple[Array, float] | None, g: Array) -> Array:
+        H = self.gram.follow(h) + np.diag(half * self.quad)
+        if across is not None:
+            H = H - np.outer(across[0], across[0] / across[1])
+        B = self.gram.whole + np.diag(half * self.quad)
+        while True:
+            factor = Factor(H + self.mu * B if self.mu else H)
+            if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
+                break
+            self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
+        return -factor.solve(g) if factor.least > 0 else -g
+
+    def moved(self, t: float) -> None:
+        if t < _CUT:
+            self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / math.sqrt(t), 1e3), 1.0)
+        elif t >= _WHOLE:
+            self.mu = 0.1 * self.mu / math.sqrt(t) if self.mu > _LEAST_MU else 0.0
+
+
 class Profile:
     """The state of Newton's method on the profile."""
 
-    def __init__(self, rows: StandardRows, y: Array, epsilon: float, quad: Array, v: Array) -> None:
+    def __init__(
+        self,
+        rows: StandardRows,
+        y: Array,
+        epsilon: float,
+        quad: Array,
+        v: Array,
+        equations: Equations,
+        floor: float = 0.0,
+    ) -> None:
         self.rows, self.y, self.epsilon, self.quad = rows, y, epsilon, quad
-        self.gram = FollowingGram(rows, 1.0)
+        self.equations = equations
         self.size = math.sqrt(float(rows.weights @ y**2) / rows.total_weight)
-        self.mu, self.scale, self.floor = 0.0, 0.0, 0.0
-        self.v, self.residual = v, rows.scores(v) - y
+        self.scale, self.floor = 0.0, floor * self.size
+        self.v, self.residual, self.shift = v, rows.scores(v) - y, np.zeros(len(y))
         self._evaluate()
 
     @property
@@ -122,6 +172,16 @@ class Profile:
         self.floor = _FLOOR * (self.floor or self.size)
         self._evaluate()
         return not self.is_collapsed
+
+    def multiply(self, share: float) -> None:
+        """Lower the floor f, and take u for multipliers: residuals are counted from -f u / 2.
+
+        Where a floor f changes u no more, u is a dual point of the problem without a floor.
+        """
+        self.residual = self.residual + 0.5 * (share * self.floor) * self.u - self.shift
+        self.shift = 0.5 * share * self.floor * self.u
+        self.floor *= share
+        self._evaluate()
 
     def _at(self, residual: Array) -> tuple[float, Array, NDArray[np.bool_]]:
         """Scale, u and who is inside, at residuals."""
@@ -158,18 +218,9 @@ class Profile:
         self.gradient = sums[:, 0] + self.quad * self.v
         # In units of 2 / sigma: the scale of the residuals drops out of the system.
         half = 0.5 * self.scale
-        H = self.gram.follow(s * inside) + np.diag(half * self.quad)
         square = float(inner @ self.residual)
-        if square > 0 and not self.is_on_floor:
-            H = H - np.outer(sums[:, 1], sums[:, 1] / square)
-        B = self.gram.whole + np.diag(half * self.quad)
-        while True:
-            factor = Factor(H + self.mu * B if self.mu else H)
-            if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
-                break
-            self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
-        right = half * self.gradient
-        self.direction = -factor.solve(right) if factor.least > 0 else -right
+        across = (sums[:, 1], square) if square > 0 and not self.is_on_floor else None
+        self.direction = self.equations.solve(s * inside, half, across, half * self.gradient)
         self.decrease = max(-0.5 * float(self.gradient @ self.direction), 0.0)
 
     def step(self) -> float:
@@ -202,10 +253,7 @@ class Profile:
         t = minimise_along(slope, first)
         self.v = self.v + t * self.direction
         self.residual = self.residual + t * change
-        if t < _CUT:
-            self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / math.sqrt(t), 1e3), 1.0)
-        elif t >= _WHOLE:
-            self.mu = 0.1 * self.mu / math.sqrt(t) if self.mu > _LEAST_MU else 0.0
+        self.equations.moved(t)
         self._evaluate()
         return t
 
