@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 # Rows at a time: with their columns they stay in the first caches.
 _CHUNK = 256
+# Where so large a share of the rows has curvature, all are taken as they are.
+_SOME = 0.75
 # A step is good that leaves this share of the slope; evaluations are cheap beside Hessians.
 _LEFT, _LOOKS = 0.25, 20
 # Pivots, relative to the diagonal, below which single precision is not enough; and double.
@@ -192,10 +194,36 @@ def form_gram(A: Floats, h: Array, H: Array) -> None:
                 H[j, k + 3] += e3
 
 
+def _some_rows_whole(A: Floats, h: Array) -> tuple[Floats, Array]:
+    some = np.flatnonzero(h)
+    return (A, h) if len(some) > _SOME * len(h) else (A[:, some], h[some])
+
+
+@kernel(whole=_some_rows_whole)
+def _some_rows(A: Floats, h: Array) -> tuple[Floats, Array]:
+    """The rows with curvature: of losses with kinks those beyond them are soon few."""
+    where, m = np.empty(len(h), np.intp), 0
+    for i in range(len(h)):
+        if h[i] != 0.0:
+            where[m] = i
+            m += 1
+    if m > _SOME * len(h):
+        return A, h
+    rows, curvatures = np.empty((len(A), m), A.dtype), np.empty(m)
+    for i in range(m):
+        curvatures[i] = h[where[i]]
+    for j in range(len(A)):
+        own, column = rows[j], A[j]
+        for i in range(m):
+            own[i] = column[where[i]]
+    return rows, curvatures
+
+
 @kernel
 def _hessian(A: Floats, h: Array, part: Part, H: Array) -> None:
     """The lower triangle of the Hessian of scaled columns."""
-    form_gram(A, h, H)
+    rows, curvatures = _some_rows(A, h)
+    form_gram(rows, curvatures, H)
     for j in range(len(part.centre)):
         H[j, j] += part.strength * part.scale[j] ** 2
 
