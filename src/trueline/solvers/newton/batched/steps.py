@@ -246,20 +246,26 @@ def _factor_whole(H: Array, q: int) -> float:
 def factor(H: Array, q: int) -> float:
     """Overwrite the lower triangle by its Cholesky factor; the least pivot over its diagonal."""
     least = 1.0
-    for j in range(q):
-        before = H[j, j]
+    for k in range(q):
+        own, before = H[k], H[k, k]
         if before == 0.0:  # no row has curvature: nothing is divided by zero
-            before = H[j, j] = 1.0
-        for k in range(j + 1):
-            own = H[j, k]
+            before = 1.0
+        pivot = before
+        for m in range(k):
+            pivot -= own[m] * own[m]
+        if not pivot > _DOUBLE * before:
+            return 0.0
+        own[k], least = math.sqrt(pivot), min(least, pivot / before)
+        for j in range(k + 1, q, 4):
+            # Four at a time read the row of the pivot once; at the end one is repeated.
+            a, b, c, d = H[j], H[min(j + 1, q - 1)], H[min(j + 2, q - 1)], H[min(j + 3, q - 1)]
+            e0, e1, e2, e3 = a[k], b[k], c[k], d[k]
             for m in range(k):
-                own -= H[j, m] * H[k, m]
-            if k < j:
-                H[j, k] = own / H[k, k]
-            elif own > _DOUBLE * before:
-                H[j, j], least = math.sqrt(own), min(least, own / before)
-            else:
-                return 0.0
+                e0 -= a[m] * own[m]
+                e1 -= b[m] * own[m]
+                e2 -= c[m] * own[m]
+                e3 -= d[m] * own[m]
+            a[k], b[k], c[k], d[k] = e0 / own[k], e1 / own[k], e2 / own[k], e3 / own[k]
     return least
 
 
@@ -278,10 +284,9 @@ def solve_factored(L: Array, scale: Array, g: Array, step: Array) -> None:
             own -= L[j, m] * step[m]
         step[j] = own / L[j, j]
     for j in range(q - 1, -1, -1):
-        own = step[j]
-        for m in range(j + 1, q):
-            own -= L[m, j] * step[m]
-        step[j] = own / L[j, j]
+        step[j] /= L[j, j]
+        for m in range(j):
+            step[m] -= L[j, m] * step[j]
     for j in range(q):
         step[j] *= scale[j]
 
