@@ -12,10 +12,9 @@ rows on a ramp are in its Hessian, and there are few of them. Then r_e = pi_e / 
 centre, gamma smaller, and so on: the proximal point algorithm for the multipliers pi (R. T.
 Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex
 programming", Math. Oper. Res. 1 (1976) 97-116), which ends after finitely many rounds where the
-function is made of planes and parabolas. Newton's steps inside as in X. Li, D. Sun, K.-C. Toh, "A
+function is made of planes and parabolas. Newton's steps inside, as in X. Li, D. Sun, K.-C. Toh, "A
 highly efficient semismooth Newton augmented Lagrangian method for solving Lasso problems", SIAM J.
-Optim. 28 (2018) 433-458; they are of the rows near a ramp, and all rows are looked at again when
-these are done. Since r moves, gamma never has to be so small that digits are lost, and
+Optim. 28 (2018) 433-458. Since r moves, gamma never has to be so small that digits are lost, and
 kinks that meet in one point need no care.
 
 The multipliers are a dual point whatever they are. With g = A^T (f + sum pi) + a v its gap is
@@ -38,16 +37,13 @@ from trueline.solvers.newton.batched.steps import add, factor, form_gram, solve_
 Array = NDArray[np.float64]
 
 # The first ramps, in mean distances of the kinks; how much shorter they get in a round.
-FIRST_RAMP, _SHORTER = 1.0, 0.3
+FIRST_RAMP, _SHORTER = 3.0, 0.3
 # Newton's steps of a round end where the second sum of the gap is this share of the first.
 _ENOUGH = 0.3
 # Rounds, steps of each, and rounds that do not halve the gap: rounding.
 _MOST_ROUNDS, _MOST_STEPS, _IDLE = 40, 30, 2
 # The last rounds, of one step each: how much shorter their ramps are, and how many there are.
 _SHORTEST, _LAST_ROUNDS = 0.01, 2
-# How far beyond a ramp, in its lengths, steps of a round rarely bring a row; and the share of rows
-# that are near, beyond which all are taken as they are.
-_REACH, _MOST_NEAR = 2.0, 0.5
 # A step is good that leaves this share of the slope.
 _LEFT, _TRIALS = 0.25, 20
 
@@ -181,53 +177,13 @@ def _gather_whole(ramps: Ramps, h: Array, rows: Array, curvatures: Array) -> Non
 @kernel(whole=_gather_whole)
 def _gather(ramps: Ramps, h: Array, rows: Array, curvatures: Array) -> None:
     """The rows with curvature, of scaled columns."""
-    where, place = np.empty(len(curvatures), np.intp), 0
+    place = 0
     for i in range(len(h)):
         if h[i] > 0.0:
-            where[place], curvatures[place] = i, h[i]
+            curvatures[place] = h[i]
+            for j in range(len(ramps.A)):
+                rows[j, place] = ramps.scale[j] * ramps.A[j, i]
             place += 1
-    for j in range(len(ramps.A)):
-        own, column, scale = rows[j], ramps.A[j], ramps.scale[j]
-        for i in range(place):
-            own[i] = scale * column[where[i]]
-
-
-def _near_whole(ramps: Ramps, z: Array, parts: Array) -> tuple[Ramps, Array]:
-    is_near = (np.abs(parts - 0.5) <= 0.5 + _REACH).any(axis=0)
-    some = np.flatnonzero(is_near)
-    if len(some) > _MOST_NEAR * len(z):
-        return ramps, z
-    A, first, jumps, places, share = (np.ascontiguousarray(a[..., some]) for a in ramps[:5])
-    return Ramps(A, first, jumps, places, share, ramps.strengths, ramps.scale), z[some]
-
-
-@kernel(whole=_near_whole)
-def _near(ramps: Ramps, z: Array, parts: Array) -> tuple[Ramps, Array]:
-    """The rows that steps may bring to another line or ramp; all, where that leaves out few."""
-    (q, n), kinks = ramps.A.shape, len(parts)
-    where, m = np.empty(n, np.intp), 0
-    for i in range(n):
-        is_near = False
-        for k in range(kinks):
-            is_near |= abs(parts[k, i] - 0.5) <= 0.5 + _REACH
-        where[m] = i
-        m += is_near
-    if m > _MOST_NEAR * n:
-        return ramps, z
-    A, first, scores_there = np.empty((q, m)), np.empty(m), np.empty(m)
-    jumps, places, share = np.empty((kinks, m)), np.empty((kinks, m)), np.empty((kinks, m))
-    for i in range(m):
-        first[i], scores_there[i] = ramps.first[where[i]], z[where[i]]
-    for k in range(kinks):
-        for i in range(m):
-            jumps[k, i] = ramps.jumps[k, where[i]]
-            places[k, i] = ramps.places[k, where[i]]
-            share[k, i] = ramps.share[k, where[i]]
-    for j in range(q):
-        own, column = A[j], ramps.A[j]
-        for i in range(m):
-            own[i] = column[where[i]]
-    return Ramps(A, first, jumps, places, share, ramps.strengths, ramps.scale), scores_there
 
 
 def _move_centres_whole(ramps: Ramps, parts: Array) -> None:
@@ -278,54 +234,6 @@ def _search(
     return t
 
 
-@kernel
-def _newton(
-    ramps: Ramps,
-    v: Array,
-    z: Array,
-    whole: Array,
-    excess: float,
-    gamma: float,
-    enough: float,
-    most: int,
-) -> int:
-    """Newton's steps on these rows, from v, which changes with z; how many, -1 - m if m + 1 failed.
-
-    ``whole`` and ``excess`` are the gradient and the first sum of the gap of all rows: what the
-    others add to them stays as it is.
-    """
-    q, n = ramps.A.shape
-    H, g, step, others = np.empty((q, q + 3)), np.empty(q), np.empty(q), np.empty(0)
-    u, h, dz, room, curvatures = np.empty(n), np.empty(n), np.empty(n), np.empty(q * n), np.empty(n)
-    parts = np.empty(ramps.share.shape)
-    for number in range(most + 1):
-        own_excess = _slopes(ramps, z, gamma, parts, u, h)
-        _total(ramps, u, v, g)
-        if number == 0:
-            others, excess = whole - g, excess - own_excess
-        add(g, 1.0, others, g)
-        left = 0.5 * float((g * (g / ramps.strengths)).sum())
-        if number == most or (number > 0 and left <= enough * (own_excess + excess)):
-            break
-        m = _count(h)
-        some = room[: q * m].reshape((q, m))
-        _gather(ramps, h, some, curvatures[:m])
-        form_gram(some, curvatures[:m], H)
-        _add_penalty(ramps, H)
-        if factor(H, q) == 0.0:
-            return -1 - number
-        solve_factored(H, ramps.scale, g, step)
-        before = float(g @ step)
-        if not before < 0.0:
-            return number
-        scores(ramps.A, step, dz)
-        own = float(ramps.strengths * v @ step) + float(others @ step)
-        t = _search(ramps, parts, dz, gamma, before, own, float(ramps.strengths * step @ step))
-        add(v, t, step, v)
-        add(z, t, dz, z)
-    return number
-
-
 def _minimise_whole(*arguments: Any) -> tuple[int, float, float]:
     """The loop as it is: all that goes over rows in it has a form for whole arrays."""
     return minimise.py_func(*arguments)  # type: ignore[attr-defined]
@@ -340,40 +248,42 @@ def minimise(
     In the end v are the coefficients, z the scores and u the slopes of the rows, from multipliers.
     """
     q, n = ramps.A.shape
-    g, h, parts = np.empty(q), np.empty(n), np.empty(ramps.share.shape)
-    safe, safe_share, safe_gamma, before = v.copy(), ramps.share.copy(), gamma, np.inf
-    steps, gap, best, idle = 0, np.inf, np.inf, 0
+    H, g, step = np.empty((q, q + 3)), np.empty(q), np.empty(q)
+    h, dz, room, curvatures = np.empty(n), np.empty(n), np.empty(q * n), np.empty(n)
+    parts = np.empty(ramps.share.shape)
+    steps, gap, best, idle, number = 0, np.inf, np.inf, 0, 0
     enough, most, last = _ENOUGH, _MOST_STEPS, -1
     for _ in range(_MOST_ROUNDS):
-        taken, made, has_failed = 0, 1, False
-        while True:
-            scores(ramps.A, v, z)
+        scores(ramps.A, v, z)
+        for number in range(most + 1):
             excess = _slopes(ramps, z, gamma, parts, u, h)
             left = _total(ramps, u, v, g)
             gap = excess + left
-            if left <= enough * excess or taken == most or made == 0 or has_failed:
+            if left <= enough * excess or number == most:
                 break
-            some, near = _near(ramps, z, parts)
-            made = _newton(some, v, near, g, excess, gamma, enough, most - taken)
-            has_failed = made < 0
-            made = -1 - made if has_failed else made
-            taken += made
-            steps += made
-        if last >= 0 and gap > before:  # too short a ramp: rounding, or rows on other lines
-            gap, gamma = before, safe_gamma
-            add(safe, 0.0, safe, v)
-            _move_centres(ramps, safe_share)
-            scores(ramps.A, v, z)
-            _slopes(ramps, z, gamma, parts, u, h)
-            break
-        before, idle = gap, 0 if gap <= 0.5 * best else idle + 1
+            m = _count(h)
+            some = room[: q * m].reshape((q, m))
+            _gather(ramps, h, some, curvatures[:m])
+            form_gram(some, curvatures[:m], H)
+            _add_penalty(ramps, H)
+            if factor(H, q) == 0.0:
+                return steps, gap, gamma
+            solve_factored(H, ramps.scale, g, step)
+            before = float(g @ step)
+            if not before < 0.0:
+                break
+            scores(ramps.A, step, dz)
+            own, across = float(ramps.strengths * v @ step), float(ramps.strengths * step @ step)
+            t = _search(ramps, parts, dz, gamma, before, own, across)
+            add(v, t, step, v)
+            add(z, t, dz, z)
+            steps += 1
+        idle = 0 if gap <= 0.5 * best else idle + 1
         best = min(best, gap)
         # Where steps do not bring the second sum down, rounding has the last word.
-        is_stuck = most > 1 and taken == most and left > enough * excess
-        if last == 0 or idle > _IDLE or is_stuck or has_failed:
+        is_stuck = most > 1 and number == most and left > enough * excess
+        if last == 0 or idle > _IDLE or is_stuck:
             break
-        if last >= 0 or gap <= goal:
-            safe, safe_share, safe_gamma = v.copy(), ramps.share.copy(), gamma
         _move_centres(ramps, parts)
         if gap > goal and last < 0:
             gamma *= _SHORTER
