@@ -107,7 +107,7 @@ class _Targets:
         first, jumps = loss.first_slopes(y) * s, loss.row_jumps(y) * s
         places = np.add.outer(np.array(loss.kinks), y)
         centres = np.clip(-first / jumps.sum(axis=0), 0.0, 1.0)
-        share = np.array(np.broadcast_to(centres, places.shape))
+        share = np.array(np.broadcast_to(centres, places.shape), order="C")
         ramps = Ramps(self.rows, first, jumps, places, share, a, self.scale)
         gamma = FIRST_RAMP * float(np.abs(places).mean()) or 1.0
         size = float(s @ loss.value(y, z))

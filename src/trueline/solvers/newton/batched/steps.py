@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 # Rows at a time: with their columns they stay in the first caches.
 _CHUNK = 256
+# Where so large a share of the rows has curvature, all are taken as they are.
+_SOME = 0.75
 # A step is good that leaves this share of the slope; evaluations are cheap beside Hessians.
 _LEFT, _LOOKS = 0.25, 20
 # Pivots, relative to the diagonal, below which single precision is not enough; and double.
@@ -192,10 +194,36 @@ def form_gram(A: Floats, h: Array, H: Array) -> None:
                 H[j, k + 3] += e3
 
 
+def _some_rows_whole(A: Floats, h: Array) -> tuple[Floats, Array]:
+    some = np.flatnonzero(h)
+    return (A, h) if len(some) > _SOME * len(h) else (A[:, some], h[some])
+
+
+@kernel(whole=_some_rows_whole)
+def _some_rows(A: Floats, h: Array) -> tuple[Floats, Array]:
+    """The rows with curvature: of losses with kinks those beyond them are soon few."""
+    where, m = np.empty(len(h), np.intp), 0
+    for i in range(len(h)):
+        if h[i] != 0.0:
+            where[m] = i
+            m += 1
+    if m > _SOME * len(h):
+        return A, h
+    rows, curvatures = np.empty((len(A), m), A.dtype), np.empty(m)
+    for i in range(m):
+        curvatures[i] = h[where[i]]
+    for j in range(len(A)):
+        own, column = rows[j], A[j]
+        for i in range(m):
+            own[i] = column[where[i]]
+    return rows, curvatures
+
+
 @kernel
 def _hessian(A: Floats, h: Array, part: Part, H: Array) -> None:
     """The lower triangle of the Hessian of scaled columns."""
-    form_gram(A, h, H)
+    rows, curvatures = _some_rows(A, h)
+    form_gram(rows, curvatures, H)
     for j in range(len(part.centre)):
         H[j, j] += part.strength * part.scale[j] ** 2
 
@@ -218,20 +246,26 @@ def _factor_whole(H: Array, q: int) -> float:
 def factor(H: Array, q: int) -> float:
     """Overwrite the lower triangle by its Cholesky factor; the least pivot over its diagonal."""
     least = 1.0
-    for j in range(q):
-        before = H[j, j]
+    for k in range(q):
+        own, before = H[k], H[k, k]
         if before == 0.0:  # no row has curvature: nothing is divided by zero
-            before = H[j, j] = 1.0
-        for k in range(j + 1):
-            own = H[j, k]
+            before = 1.0
+        pivot = before
+        for m in range(k):
+            pivot -= own[m] * own[m]
+        if not pivot > _DOUBLE * before:
+            return 0.0
+        own[k], least = math.sqrt(pivot), min(least, pivot / before)
+        for j in range(k + 1, q, 4):
+            # Four at a time read the row of the pivot once; at the end one is repeated.
+            a, b, c, d = H[j], H[min(j + 1, q - 1)], H[min(j + 2, q - 1)], H[min(j + 3, q - 1)]
+            e0, e1, e2, e3 = a[k], b[k], c[k], d[k]
             for m in range(k):
-                own -= H[j, m] * H[k, m]
-            if k < j:
-                H[j, k] = own / H[k, k]
-            elif own > _DOUBLE * before:
-                H[j, j], least = math.sqrt(own), min(least, own / before)
-            else:
-                return 0.0
+                e0 -= a[m] * own[m]
+                e1 -= b[m] * own[m]
+                e2 -= c[m] * own[m]
+                e3 -= d[m] * own[m]
+            a[k], b[k], c[k], d[k] = e0 / own[k], e1 / own[k], e2 / own[k], e3 / own[k]
     return least
 
 
@@ -250,10 +284,9 @@ def solve_factored(L: Array, scale: Array, g: Array, step: Array) -> None:
             own -= L[j, m] * step[m]
         step[j] = own / L[j, j]
     for j in range(q - 1, -1, -1):
-        own = step[j]
-        for m in range(j + 1, q):
-            own -= L[m, j] * step[m]
-        step[j] = own / L[j, j]
+        step[j] /= L[j, j]
+        for m in range(j):
+            step[m] -= L[j, m] * step[j]
     for j in range(q):
         step[j] *= scale[j]
 
