@@ -149,15 +149,15 @@ def test_exchanges_of_columns(alpha, seed):
     G, c, allowed = X.T @ X / 60, X.T @ y / 60, np.arange(12) != 4
     order = rng.permutation(np.flatnonzero(allowed))
     start = exchange.independent(G, order, 5, 1e-6)
-    np.testing.assert_array_equal(exchange._independent_whole(G, order, 5, 1e-6), start)
+    np.testing.assert_array_equal(as_written(exchange.independent)(G, order, 5, 1e-6), start)
     for support in start, start[:0]:
         ends = [
             form(G, c, support, 5, alpha, allowed, 1e-12)
-            for form in (exchange.descend, exchange._descend_whole)
+            for form in (exchange.descend, as_written(exchange.descend))
         ]
         np.testing.assert_array_equal(np.sort(ends[0][0]), np.sort(ends[1][0]))
         assert ends[1][1] == pytest.approx(ends[0][1], rel=1e-12)
         low = np.sort(np.where(ends[0][0] == 7, 2, ends[0][0]))
         high = np.where(low == 2, 7, low)
-        for form in exchange.lowest_indices, exchange._lowest_indices_whole:
+        for form in exchange.lowest_indices, as_written(exchange.lowest_indices):
             np.testing.assert_array_equal(np.sort(form(G, c, high, allowed, 1e-12)), low)

@@ -50,50 +50,7 @@ def _judge(G, c, support, allowed):  # type: ignore[no-untyped-def]
     return A, w, B, r, q, may
 
 
-def _judge_whole(G, c, support, allowed):  # type: ignore[no-untyped-def]
-    """:func:`_judge` with whole arrays."""
-    rows = G[support]
-    A = np.linalg.inv(rows[:, support])
-    w, B = A @ c[support], A @ rows
-    may = allowed.copy()
-    may[support] = False
-    return A.diagonal(), w, B, c - w @ rows, G.diagonal() - (rows * B).sum(axis=0), may
-
-
-def _swaps(w, loss, A, B, r, q, least):  # type: ignore[no-untyped-def]
-    """What swaps gain, a row for each column that leaves; minus infinity for dependent ones."""
-    rest = q + B * B / A[:, None]
-    left = r + (w / A)[:, None] * B
-    is_free = rest > least
-    gains = 0.5 * left * left / np.where(is_free, rest, 1.0) - loss[:, None]
-    return np.where(is_free, gains, -np.inf)
-
-
-def _descend_whole(G, c, support, k, alpha, allowed, least_gain):  # type: ignore[no-untyped-def]
-    """:func:`descend` with whole arrays."""
-    d, previous, value, least = len(c), support, -np.inf, DEPENDENT * G.diagonal()
-    while True:
-        t = len(support)
-        A, w, B, r, q, may = _judge_whole(G, c, support, allowed)
-        reached = 0.5 * float(w @ c[support]) - alpha * t
-        if not reached > value + 0.5 * least_gain:
-            return previous, value
-        previous, value = support, reached
-        loss = 0.5 * w * w / A
-        swaps = np.where(may, _swaps(w, loss, A, B, r, q, least), -np.inf)
-        is_free = may & (q > least) & (t < k)
-        more = np.where(is_free, 0.5 * r * r / np.where(is_free, q, 1.0) - alpha, -np.inf)
-        # Rows: what leaves, the last one for nothing; columns: what enters, in the same way.
-        gains = np.full((t + 1, d + 1), -np.inf)
-        gains[:t, :d], gains[t, :d], gains[:t, d] = swaps, more, alpha - loss
-        out, enter = divmod(int(gains.argmax()), d + 1)
-        if not gains[out, enter] > least_gain:
-            return support, value
-        support = np.delete(support, out) if out < t else support
-        support = np.append(support, enter) if enter < d else support
-
-
-@kernel(reassociate=True, whole=_descend_whole)
+@kernel(reassociate=True)
 def descend(G, c, support, k, alpha, allowed, least_gain):  # type: ignore[no-untyped-def]
     """The steepest exchange, again and again, until none gains more than ``least_gain``.
 
@@ -177,21 +134,7 @@ def forward(G, c, k, allowed):  # type: ignore[no-untyped-def]
     return chosen, gains
 
 
-def _independent_whole(G, order, k, least):  # type: ignore[no-untyped-def]
-    """:func:`independent` with whole arrays."""
-    chosen = np.array(order[:k], dtype=np.int64)
-    own = G[np.ix_(chosen, chosen)]
-    try:
-        rest = np.linalg.cholesky(own).diagonal() ** 2
-    except np.linalg.LinAlgError:
-        rest = np.zeros(len(chosen))
-    if (rest > least * own.diagonal()).all():
-        return chosen
-    one_by_one = getattr(independent, "py_func", independent)
-    return one_by_one(G, order, k, least)
-
-
-@kernel(whole=_independent_whole)
+@kernel
 def independent(G, order, k, least):  # type: ignore[no-untyped-def]
     """The first k columns of ``order`` with more than ``least`` of their square left over."""
     chosen = np.empty(min(k, len(order)), dtype=np.int64)
@@ -214,23 +157,7 @@ def independent(G, order, k, least):  # type: ignore[no-untyped-def]
     return chosen[:t]
 
 
-def _lowest_indices_whole(G, c, support, allowed, tie):  # type: ignore[no-untyped-def]
-    """:func:`lowest_indices` with whole arrays."""
-    support, again, least = support.copy(), True, DEPENDENT * G.diagonal()
-    while again:
-        again = False
-        for i in range(len(support)):
-            A, w, B, r, q, may = _judge_whole(G, c, support, allowed)
-            own = slice(i, i + 1)
-            loss = 0.5 * w * w / A
-            swaps = _swaps(w[own], loss[own], A[own], B[own], r, q, least)[0]
-            equal = np.flatnonzero(may[: support[i]] & (swaps[: support[i]] >= -tie))
-            if len(equal):
-                support[i], again = equal[0], True
-    return support
-
-
-@kernel(whole=_lowest_indices_whole)
+@kernel
 def lowest_indices(G, c, support, allowed, tie):  # type: ignore[no-untyped-def]
     """The same value with lower indices: every column replaced by the first that does as well."""
     support = support.copy()

@@ -43,8 +43,6 @@ def second_sums(
     Y: Array,
     weights: Array | None,
     shift: Array | None,
-    *,
-    compiled: bool = False,
 ) -> Sums:
     """sum s v, sum s v v^T and sum s v y^T over the rows v = x - shift, y of X and Y.
 
@@ -56,8 +54,6 @@ def second_sums(
     weights : array of shape (n,), optional
         Not negative.
     shift : array of shape (d,), optional
-    compiled : bool, default=False
-        Whether the caller runs compiled kernels anyway, so that loading them costs nothing more.
 
     Examples
     --------
@@ -71,7 +67,7 @@ def second_sums(
     >>> sums.cross.ravel(), sums.total
     (array([-5., -6.]), array([ 7., 10.]))
     """
-    return _sums(X, Y, weights, shift, _ANY_WORK if compiled else _LARGE_WORK)
+    return _sums(X, Y, weights, shift, _LARGE_WORK)
 
 
 def weighted_gram(X: NDArray[np.floating], s: Array, *, compiled: bool = False) -> Array:

@@ -220,8 +220,6 @@ def block_gap(C: Array, W: Array, Q: Array, square: float, linear: Array, ridge:
 
 
 _EPS = float(np.finfo(np.float64).eps)
-# So few unknowns are solved for directly.
-_FEW_UNKNOWNS = 400
 _MAX_PRODUCTS = 60
 # How far the residual of the system is reduced: the step then wins three digits.
 _REDUCTION = 1e-3
@@ -269,7 +267,7 @@ def newton_step(G: Array, start: Integers, linear: Array, ridge: float, W: Array
     stiffness = np.repeat(linear, widths) / norm
     smooth = _Smooth(G, start, W, norm, stiffness, ridge)
     descent = Q - (ridge + stiffness) * W
-    system = _direct(smooth, descent) if W.size <= _FEW_UNKNOWNS else _iterate(smooth, descent)
+    system = _iterate(smooth, descent)
     if system is None:
         return False
     D, image = system
@@ -332,28 +330,6 @@ def _exact_length(smooth: _Smooth, linear: Array, D: Array, image: Array, slope:
         return float(at[0]), float(curvature[0])
 
     return float(low + minimise_along(slope_at, slope_at(0.0)[0], high - low))
-
-
-def _direct(smooth: _Smooth, descent: Array) -> tuple[Array, Array] | None:
-    """D with H D = descent and D G, by a factor of H itself: k m unknowns, target by target."""
-    k, m = smooth.W.shape
-    H = np.zeros((k, m, k, m))
-    for t in range(k):
-        H[t, :, t, :] = smooth.G
-    unit = smooth.W / smooth.norm
-    for first, last in zip(smooth.start[:-1], smooth.start[1:], strict=True):
-        inside = slice(first, last)
-        part = unit[:, inside]
-        H[:, inside, :, inside] -= smooth.stiffness[first] * np.multiply.outer(part, part)
-    M = H.reshape(k * m, k * m)
-    diagonal = np.einsum("ii->i", M)
-    diagonal += np.tile(smooth.ridge + smooth.stiffness, k)
-    diagonal += _RIDGE * float(diagonal.max(initial=0.0))
-    factor, info = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
-    if info:
-        return None
-    D = dpotrs(factor, descent.ravel(), lower=1)[0].reshape(k, m)
-    return D, D @ smooth.G
 
 
 def _iterate(smooth: _Smooth, descent: Array) -> tuple[Array, Array] | None:

@@ -14,16 +14,14 @@ their kinks and stay there: all that counts is the sum of their slopes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, lapack, qr
+from scipy.linalg import lapack, qr
 
-from trueline.design import DenseDesign
 from trueline.losses import Loss
-from trueline.numerics.gram import Sums, second_sums
 from trueline.problem import Problem
 from trueline.solvers.piecewise_linear.interior_point.program import (
     Program,
@@ -36,8 +34,6 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # Pivots of a Gram matrix below this may be rounding: an orthogonal factorisation decides.
 _DOUBTFUL, _DEPENDENT = 1e-7, 1e-11
-# From so many rows for each column on, least squares on all of them are cheap and a good start.
-_MANY_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -54,10 +50,6 @@ class Source:
         Columns that vary.
     samples : dict
         Rows that were gathered at random, shared by all targets.
-    slopes : array, optional
-        Those of least squares for the columns that are kept, where rows are many.
-    products : dict
-        Scores of least squares, by target.
     """
 
     problem: Problem
@@ -68,8 +60,6 @@ class Source:
     kept: Indices
     samples: dict[int, tuple[Indices, Array]]
     number: int
-    slopes: Array | None = None
-    products: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem) -> list[Source]:
@@ -78,35 +68,13 @@ class Source:
         targets = _columns(problem.target)
         mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
         shift = mean if problem.fit_intercept else None
-        V = None
-        if problem.n_samples > _MANY_ROWS * (d + 1) and isinstance(design, DenseDesign):
-            is_one = all(y is targets[0] for y in targets)
-            Y = targets[0][:, None] if is_one else problem.target
-            sums = second_sums(design.X, Y, weights, shift, compiled=True)
-            squares = sums.gram.diagonal()
-        else:
-            sums = None
-            squares = design.column_squares(weights, shift)
+        squares = design.column_squares(weights, shift)
         _require_ordinary(squares / problem.total_weight + mean**2)
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
-        if sums is not None:
-            V = _least_squares(sums, scale, kept)
         samples: dict[int, tuple[Indices, Array]] = {}
-        products: dict[int, Array] = {}
         return [
-            cls(
-                problem,
-                problem.loss.of_target(j),
-                y,
-                mean,
-                scale,
-                kept,
-                samples,
-                j,
-                None if V is None else V[:, min(j, V.shape[1] - 1)],
-                products,
-            )
+            cls(problem, problem.loss.of_target(j), y, mean, scale, kept, samples, j)
             for j, y in enumerate(targets)
         ]
 
@@ -155,16 +123,6 @@ class Source:
         if len(points) == 1:
             return [design.matvec(W[:, 0]) + b[0]]
         return list(np.add(design.matvec(W).T, b[:, None], order="C"))
-
-    def fitted(self) -> Array | None:
-        """X_c times the slopes of least squares; targets that are the same share the product."""
-        if self.slopes is None:
-            return None
-        if id(self.target) not in self.products:
-            v = np.zeros(self.size)
-            v[: len(self.kept)] = self.slopes
-            self.products[id(self.target)] = self.scores(v)
-        return self.products[id(self.target)]
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
@@ -279,19 +237,6 @@ def _columns(Y: Array) -> list[Array]:
         return [first] * Y.shape[1]
     rest = [np.ascontiguousarray(Y[:, j]) for j in range(1, Y.shape[1])]
     return [first, *(first if np.array_equal(y, first) else y for y in rest)]
-
-
-def _least_squares(sums: Sums, scale: Array, kept: Indices) -> Array | None:
-    """The coefficients of least squares for standardised columns; None if they are not clear."""
-    inverse = 1.0 / scale[kept]
-    gram = sums.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)
-    try:
-        factor = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        return None
-    if len(kept) and factor.diagonal().min() < _DOUBTFUL * factor.diagonal().max():
-        return None
-    return cho_solve((factor, True), sums.cross[kept] * inverse[:, None])
 
 
 def _independent(A: Array) -> Indices:

@@ -3,8 +3,7 @@ r"""Piecewise linear losses with many rows: few rows first, then the rows that m
 Most rows are far from their kinks and stay there: all that counts is the sum of their slopes. So
 (S. Portnoy and R. Koenker, Statist. Sci. 12 (1997) 279-300, section 5):
 
-1. least squares on all n rows give coefficients that are off by about sqrt(p / n) of the residuals'
-   size where the errors are harmless; where they mislead, a sample of m rows is off by sqrt(p / m);
+1. a sample of m rows gives coefficients that are off by about sqrt(p / m) of the residuals' size;
 2. the rows whose kinks are that near are treated one by one, all others as one slope: first as many
    as that error asks for, with rounded kinks
    (:mod:`trueline.solvers.piecewise_linear.interior_point.sparse_rows`), then the few that are near
@@ -45,8 +44,8 @@ from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# How many spreads of the error the rows of the second step reach: of a sample, of least squares.
-_REACH, _REACH_OF_ALL = 2.0, 2.0
+# How many spreads of the sample's error the rows of the second step reach.
+_REACH = 2.0
 # How near the sample comes, relative to the losses at its start.
 _ROUGH = 0.1
 # The part of the band's rows that may change sides before its centre counts as misleading.
@@ -105,7 +104,7 @@ def solve_targets(sources: Sequence[Source]) -> list[Answer]:
     """The exact answer for every target of one problem."""
     first = sources[0]
     n, p = first.problem.n_samples, first.size
-    if worked_rows(n, p) < n and first.fitted() is None:
+    if worked_rows(n, p) < n:
         first.sample(sample_size(n, p))  # once for all, before they part
     runs = [_steps(source) for source in sources]
     results: list[Request | Answer] = run_strands(_first, runs)
@@ -198,6 +197,7 @@ def _start(source: Source, A: Array, rows: Indices | slice) -> Array:
     gram = A.T @ A
     gram[np.diag_indices_from(gram)] += 1e-10 * np.trace(gram) / max(1, len(gram)) + 1e-300
     v = np.linalg.solve(gram, A.T @ y)
+    v += np.linalg.solve(gram, A.T @ (y - A @ v))  # without the digits that the trace costs
     if source.problem.fit_intercept:
         v[-1] += _level(source, y - A @ v)
     return np.asarray(v, dtype=np.float64)
@@ -230,27 +230,19 @@ def _solve_whole(source: Source, steps: int = 0) -> Answer:
 
 
 def _solve_reduced(source: Source, sample: int, near: int) -> Steps:
-    """From least squares if those are near enough to tell which rows matter, else from a sample."""
-    n, p = source.problem.n_samples, source.size
-    v, z = _least_squares(source)
-    if z is not None:
-        if _is_perfect(source, z):
-            none = np.empty(0, dtype=np.intp)
-            # Slopes of zero are in the domain of l*, and balance whatever the rows are.
-            return Answer(source, v, np.zeros(n), none, True, 0, 0, 0, z)
-        nearer = max(int(_REACH_OF_ALL * np.sqrt(n * p)), _few(p))
-        for count in sorted({min(nearer, near), near}):
-            answer = yield from _solve_from(source, v, z, count)
-            if answer is not None:
-                return answer
+    """From a sample, which tells which rows matter."""
     if _is_extreme(source, sample):
         return _solve_whole(source)
     chosen, A = source.sample(sample)
     if source.restricted(A, chosen) is not source:
         return _solve_whole(source)  # the sample may miss what tells columns apart
     # A sample weighs less than all rows, and so must the penalty.
-    scaled = _lighter(source.program(A, chosen), sample / n)
+    scaled = _lighter(source.program(A, chosen), sample / source.problem.n_samples)
     start = _start(source, A, chosen)
+    if _is_perfect(source, A @ start, chosen) and _is_perfect(source, z := (yield Scores(start))):
+        n, none = source.problem.n_samples, np.empty(0, dtype=np.intp)
+        # Slopes of zero are in the domain of l*, and balance whatever the rows are.
+        return Answer(source, start, np.zeros(n), none, True, 0, 0, 0, z)
     method = InteriorPoint(scaled, start)
     answer = None
     if approach(method, _ROUGH * source.loss_at(A @ start, chosen)):
@@ -263,25 +255,12 @@ def _solve_reduced(source: Source, sample: int, near: int) -> Steps:
     return answer
 
 
-def _least_squares(source: Source) -> tuple[Array, Array | None]:
-    """Least squares with the intercept at the quantile of the residuals, and the scores there."""
-    v = np.zeros(source.size)
-    fitted = source.fitted()
-    # Least squares say little about which rows are at the margins of their classes.
-    if fitted is None or "margins" in source.loss.capabilities:
-        return v, None
-    v[: len(source.kept)] = source.slopes
-    if source.problem.fit_intercept:
-        v[-1] = _level(source, source.target - fitted)
-    return v, fitted + v[-1] if source.problem.fit_intercept else fitted
-
-
-def _is_perfect(source: Source, z: Array) -> bool:
+def _is_perfect(source: Source, z: Array, rows: Indices | slice = slice(None)) -> bool:
     """Whether the scores are the targets, up to rounding, and no penalty wants them elsewhere."""
     penalty = source.problem.penalty
     if np.any(penalty.linear) or np.any(penalty.curvature) or source.loss.kinks != (0.0,):
         return False
-    y = source.target
+    y = source.target[rows]
     return bool(np.abs(z - y).max() <= _PERFECT * np.abs(y).max())
 
 
