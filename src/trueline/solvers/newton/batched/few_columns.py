@@ -25,13 +25,13 @@ from trueline.solvers.pending import Answer
 
 Array = NDArray[np.float64]
 
-# Beyond so many columns Hessians are worth the tiles of :mod:`trueline.numerics.gram`. On 180 x 82
-# these steps take a third of the time of calls of NumPy, on 5000 x 73 as much as them.
-_MOST_COLUMNS = 160
+# Beyond so many columns Hessians of many rows are worth the tiles of :mod:`trueline.numerics.gram`.
+# On 180 x 82 these steps take a third of the time of calls of NumPy, on 5000 x 73 a quarter more.
+_COLUMNS, _MOST_COLUMNS = 64, 160
 # Multiplications from which on loading compiled code, some tenths of a second, pays; and strands.
 _LARGE_WORK, _STRANDS_WORK = 100_000_000, 5_000_000
 # Of one problem by itself: where it has more numbers, its Gram matrix and threads are worth more.
-_MOST_NUMBERS = 1_000_000
+_MOST_NUMBERS, _MOST_OF_WIDE_ROWS = 1_000_000, 200_000
 _MOST_STEPS = 60
 # Of the gap asked for, the part that is not left for what rounding adds to a proof. A step that
 # passes no kink is exact: of losses with kinks less is left.
@@ -47,7 +47,7 @@ _LABELS = np.array([[-1.0], [1.0]])
 def has_few_columns(problems: ProblemSet) -> bool:
     """Whether the compiled steps know the loss, and are worth loading."""
     (n, d), members = problems.design.shape, problems.members
-    if not problems.loss.compiled or problems.design.is_sparse or d > _MOST_COLUMNS:
+    if not problems.loss.compiled or problems.design.is_sparse or d > _COLUMNS:
         return False
     rows = sum(n if member.rows is None else len(member.rows) for member in members)
     return _work(rows, d) >= _LARGE_WORK
@@ -71,19 +71,22 @@ def suits(problem: Problem) -> bool:
     return bool(
         problem.loss.compiled
         and not (design.is_sparse or design.is_sequential)
-        and d <= min(_MOST_COLUMNS, n)
-        and n * (d + 1) <= _MOST_NUMBERS
+        and _is_small(n, d)
         and (strength.ndim == 0 and strength > 0)
         and (problem.weights is None or problem.weights.all())
         and ((y.min(axis=0) < 0) & (y.max(axis=0) > 0)).all()
     )
 
 
+def _is_small(n: int, d: int) -> bool:
+    most = _MOST_NUMBERS if d <= _COLUMNS else _MOST_OF_WIDE_ROWS
+    return d <= min(_MOST_COLUMNS, n) and n * (d + 1) <= most
+
+
 def seconds_of_targets(facts: Facts) -> float:
     """Expected time for several targets of a problem that suits; infinite where it does not."""
     n, d = facts.n, facts.d
-    is_small = d <= min(_MOST_COLUMNS, n) and n * (d + 1) <= _MOST_NUMBERS
-    if not (is_small and facts.is_compiled and facts.has_one_strength and facts.k > 1):
+    if not (_is_small(n, d) and facts.is_compiled and facts.has_one_strength and facts.k > 1):
         return math.inf
     if facts.is_sparse or facts.is_read:
         return math.inf
