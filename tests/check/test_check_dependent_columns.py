@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import trueline as tl
 from trueline import LinearRegression, Ridge
+from trueline.check import verify
 from trueline.losses import SquaredEpsilonInsensitive
 from trueline.penalties import NonNegative, NoPenalty
 
@@ -201,3 +202,27 @@ def test_near_dependences_beside_an_exact_one():
     assert model.rank_ == X.shape[1] - 1
     assert model.certificate_.gap <= 1e-6 * model.certificate_.objective
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_dependent_columns_are_held_only_where_those_are_that_they_are_made_of(seed, fit_intercept):
+    """In one target all coefficients are inside their bounds, in the other some are at them."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(0, 5, (40, 2)).astype(float)
+    X = np.column_stack([base, base @ rng.integers(1, 3, 2), base[:, 0]])
+    Y = X @ np.column_stack([rng.integers(1, 3, 4), [0, 0, rng.uniform(0.1, 0.9), 0]])
+    fit = LinearRegression(positive=True, fit_intercept=fit_intercept).fit(X, Y)
+    honest = fit.certificate_
+    inside = np.maximum(np.linalg.lstsq(X, Y[:, 0], rcond=None)[0], 0.0)
+    W = np.column_stack([inside, [0.0, 0.0, 1.0, 0.0]])
+    b = (Y - X @ W).mean(axis=0) * fit_intercept
+    objective = 0.5 * float(((Y - X @ W - b) ** 2).sum())
+    distance = objective - honest.objective
+    for kind in ("bounded", "duality", "fenchel"):
+        for gap in (1e-9, 0.5 * distance):
+            claim = replace(
+                honest, kind=kind, coef=W, intercept=b, objective=objective, gap=gap,
+                objective_rounding=1e-9,
+            )  # fmt: skip
+            assert gap >= 0.99 * distance or not verify(claim, X, Y)

@@ -401,6 +401,27 @@ class _Bound:
         self, free: Bools, q: Array, off: Array, squares: Array, excess: Array
     ) -> tuple[Array, Array, float]:
         """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
+        claim = self.claim
+        centre, constant = claim.means(), claim.has_intercept
+        self.change = self.share = np.zeros(self.u.shape[1])
+        columns = np.flatnonzero(free.any(axis=1))
+        known = independent_columns(claim.rows, columns, centre, constant)
+        if free[columns].all() or not (len(known[1]) or claim.loss.room == 0):
+            return self._hold_columns(known, free, q, off, squares, excess)
+        # A column is held with those that it is made of, in the targets where all of these are.
+        cost = 0.0
+        for t in range(free.shape[1]):
+            own = free & (np.arange(free.shape[1]) == t)
+            known = independent_columns(claim.rows, np.flatnonzero(own[:, t]), centre, constant)
+            excess, off, more = self._hold_columns(known, own, q, off, squares, excess)
+            cost += more
+        return excess, off, cost
+
+    def _hold_columns(
+        self, known: tuple[Indices, Indices, bool], free: Bools, q: Array, off: Array,
+        squares: Array, excess: Array,
+    ) -> tuple[Array, Array, float]:  # fmt: skip
+        """The same for independent columns, and others that are made of them."""
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
         norms = np.sqrt(np.where(squares > 0, squares, np.inf))[:, None]
@@ -409,15 +430,12 @@ class _Bound:
         otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
         if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise
-        centre = claim.means()
-        columns, _, exact = independent_columns(
-            rows, np.flatnonzero(free.any(axis=1)), centre, claim.has_intercept
-        )
+        centre, (columns, _, exact) = claim.means(), known
         if exact and loss.room == 0:
-            held = self._hold_smooth(columns, size, squares)
+            held, own = self._hold_smooth(columns, size, squares), free.any(axis=0)
             if held is None or not held[0].sum() <= claim.fields.gap:
                 return otherwise
-            return held[0], off + held[1], 0.0
+            return np.where(own, held[0], excess), off + np.where(own, held[1], 0.0), 0.0
         if not exact:
             return otherwise
         nu, longest, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
@@ -445,7 +463,7 @@ class _Bound:
             excess = excess + 0.5 * moved**2 * (claim.scale is None)
         if claim.scale is not None and not excess.sum() <= claim.fields.gap:
             return otherwise
-        self.change, self.share = moved, share
+        self.change, self.share = self.change + moved, self.share + share
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
     def _hold_smooth(
