@@ -199,7 +199,7 @@ def minimise(table: Table, V: Array, limit: int) -> tuple[int, int, float]:
     for t in range(k):
         for j in range(q):
             state[2, t * q + j], state[3, t * q + j] = table.linear[j], table.quad[j]
-    state[4], state[5] = -np.inf, np.inf
+            state[4, t * q + j], state[5, t * q + j] = -np.inf, np.inf
     least, idle, steps, sweeps = np.inf, 0, 0, 0
     Z = V @ table.A
     _derivatives(table, Z, P, U)
